@@ -111,8 +111,8 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
 }
 
 /// The GPU's page tables of pinned host memory: 8 bytes for each page of 4 KiB. Found in the
-/// records of 40 runs with states there, 30 of which are within 5 MiB and all within 18; no source
-/// says so.
+/// records of 40 runs with states there, 30 of which are within 5 MiB and all within 18; of two
+/// later ones one is 22 MiB too high. No source says so.
 std::int64_t page_table_bytes(const HostMemory& host) {
   constexpr std::int64_t kPage = 4096, kEntry = 8;
   return ceil_div(host.pinned, kPage) * kEntry;

@@ -8,9 +8,9 @@
 #include "frameworks/registry.h"
 #include "lowering/gradient_flow.h"
 #include "lowering/inference/pass.h"
+#include "lowering/segment_run.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
-#include "program/compiled/run.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -134,113 +134,6 @@ void fill_tables(ModelRun& run) {
 }
 
 namespace {
-
-/// What a checkpointed block leaves of its results.
-KeptResults kept_results(Checkpointing how) {
-  if (how == Checkpointing::selective) return KeptResults::products;
-  return how == Checkpointing::selective_op ? KeptResults::most_products : KeptResults::none;
-}
-
-/// A tape of both passes as a layer's two.
-LayerTapes both_passes(TapeRun tape) {
-  LayerTapes layer{std::move(tape), {}};
-  layer.backward.backward = std::move(layer.forward.backward);
-  layer.backward.backward_kernels = std::move(layer.forward.backward_kernels);
-  layer.backward.exchanges = layer.forward.exchanges;
-  layer.backward.backward_tail = layer.forward.backward_tail;
-  layer.backward.input_gradient_slot = layer.forward.input_gradient_slot;
-  return layer;
-}
-
-/// What a forward pass keeps, in bytes.
-std::int64_t left_by(const TapeRun& tape) {
-  std::int64_t left = 0;
-  for (const TapeEvent& event : tape.forward) {
-    if (event.kind == TapeEvent::Kind::alloc) left += event.bytes;
-    if (event.kind == TapeEvent::Kind::free) left -= event.bytes;
-  }
-  return left;
-}
-
-/// Whether these are all blocks of the model: ModelRun::own_tapes counts through.
-bool are_all_blocks(const Model& model, const Segment& segment) {
-  return segment.checkpointable &&
-         std::count_if(model.segments.begin(), model.segments.end(),
-                       [](const Segment& s) { return s.checkpointable; }) == 1;
-}
-
-/// Sets the graphs that most layers of a segment are in, and runs the others where it `mixes`.
-template <typename Run>
-void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& options, Run&& run,
-              SegmentRun& s, CheckpointedBlocks& own_tapes) {
-  std::vector<std::int64_t> kept;
-  for (const compiled::Cut& cut : cuts) {
-    options.graph_parts = &cut.parts;
-    kept.push_back(cuts.size() > 1 ? left_by(run(TapeMode::keep)) : 0);
-  }
-  const compiled::CutChoice choice = compiled::choose(cuts, kept);
-  if (mixes && choice.others != choice.own) {
-    options.graph_parts = &cuts[choice.others].parts;
-    s.others = both_passes(run(TapeMode::keep));
-    own_tapes = {{.count = choice.count}, false};
-  }
-  options.graph_parts = &cuts[choice.own].parts;
-}
-
-/// The passes over one segment.
-SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
-                       const Regime& regime, const Incoming& in,
-                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
-  const FrameworkTraits& framework = traits_of(plan);
-  const Sizes sizes = sizes_of(plan, model);
-  const bool checkpointed = plan.recomputes_blocks();
-  SegmentRun s;
-  s.segment = &segment;
-  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
-  const std::vector<std::int32_t> parts =
-      breaks ? compiled::parts_at_breaks(model, segment) : std::vector<std::int32_t>{};
-  const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
-                        !(breaks && parts.empty());
-  const auto run_passes = compiled ? run_compiled : run_tape;
-  TapeOptions options;
-  if (checkpointed && segment.checkpointable) options.kept = kept_results(plan.checkpointing);
-  options.product_share = plan.checkpoint_share.every;
-  options.stops_early = plan.trainer->recomputation_stops_early;
-  options.traced_whole = plan.compiles_whole();
-  options.graph_breaks = breaks;
-  if (plan.records_graphs()) options.pool = Stream::graphs;
-  if (breaks) options.graph_parts = &parts;
-  framework.set_tape(plan, segment, options);
-  options.saved_input = framework.saved_input(plan);
-  options.offloading = plan.activation_offloading;
-  options.last_segment = &segment == &model.segments.back();
-  options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
-  options.output_gets_grad = in.told || !frozen_output(model, segment);
-  options.shared_trains = in.shared_trains;
-  const auto run = [&](TapeMode mode) {
-    return run_passes(model, segment, regime, sizes, in.stream, mode, options);
-  };
-  if (has_no_graph(model, segment, in)) {
-    options.input_needs_grad = options.output_gets_grad = false;
-    static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
-    return s;
-  }
-  if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
-  // Under a policy the tags of a compiled block's operations say what its one graph keeps.
-  const bool tagged = compiled && options.kept != KeptResults::none;
-  const bool no_graph = !in.told && frozen_output(model, segment);
-  if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
-    s.forward = run(TapeMode::discard);
-    s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
-  } else {
-    static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
-    options.input_needs_grad = false;
-    // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
-    if (!in.needs_grad && !regime.zero3_linear) s.first = run(TapeMode::keep);
-  }
-  return s;
-}
 
 /// Bytes of shared tensors and of their gradients.
 void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, ModelRun& run) {

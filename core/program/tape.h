@@ -171,6 +171,10 @@ enum class KeptResults : std::uint8_t {
   /// The same without each n-th product that has no bias (torchtitan counts calls of aten.mm, and
   /// a linear with a bias is an aten.addmm).
   most_products,
+  /// Of a compiled block: those of products that a function of autograd makes of weights in four
+  /// bits. torch.utils.checkpoint in a graph tags its operations, and not those within such a
+  /// function (torch/_higher_order_ops/wrap.py, tag_nodes).
+  untagged,
 };
 
 /// What surrounds a run.

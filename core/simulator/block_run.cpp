@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 
 namespace shardplan {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::int64_t kMostSteps = 5;
 
 BlockRun::Stop BlockRun::run(const StopBefore& before) {
   using Kind = BlockRow::Kind;
-  const std::vector<BlockRow>& rows = script_->rows;
+  const std::span<const BlockRow> rows = script_->rows;
   while (!done_) {
     if (at_ == before.row) return Stop::at_row;
     if (at_ == rows.size()) {

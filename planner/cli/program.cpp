@@ -19,6 +19,7 @@
 namespace shardplan::cli {
 namespace {
 
+constexpr std::string_view kVersion = "--version";
 constexpr const char* kAbout =
     "Predicts memory, traffic and time of a training step before you rent the GPUs.\n"
     "Example: shardplan fit llama-2-7b 4xA100-40GB";
@@ -39,13 +40,13 @@ Exit run_program(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == kCompletion)
     return complete({arguments.begin() + 1, arguments.end()});
   CLI::App app(kAbout, "shardplan");
-  app.set_version_flag("--version", SHARDPLAN_VERSION);
+  app.set_version_flag(std::string(kVersion), SHARDPLAN_VERSION);
   app.require_subcommand(1);
   Run chosen;
   const std::string asked = arguments.empty() ? "" : arguments.front();
   try {
     if (const std::string error = command_error(asked); !error.empty()) throw UsageError(error);
-    add_commands(app, chosen, asked);
+    if (asked != kVersion) add_commands(app, chosen, asked);  // every flag of every command: 15 ms
     std::vector<std::string> meant(arguments.begin() + (arguments.empty() ? 0 : 1),
                                    arguments.end());
     const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };

@@ -215,6 +215,18 @@ std::vector<Fix> evaluate_alone(Evaluations& evaluations, const Estimate& now) {
   return fixes;
 }
 
+/// What evaluate_alone() asks about a job that fits, however much any of it helps: so it can be
+/// asked beside the job itself.
+Sets asked_anyway(const Asked& asked, std::size_t wanted) {
+  Sets all;
+  for (auto& [sacrifice, sets] : alone(asked.possible({}, true))) {
+    if (all.size() >= wanted) break;
+    if (sacrifice == Sacrifice::more_gpus) sets.resize(std::min<std::size_t>(sets.size(), 1));
+    for (std::vector<Change>& set : sets) all.push_back(std::move(set));
+  }
+  return all;
+}
+
 /// Of clusters that grow, smallest first: only the first that is enough, else the last.
 void keep_one_cluster(std::vector<Fix>& fixes) {
   const auto grows = [](const Fix& fix) { return sacrifice_of(fix) == Sacrifice::more_gpus; };
@@ -374,10 +386,8 @@ FixedEstimate estimate_and_fix(const Job& job, const WrittenJob& written,
   const Asked asked = asked_of(job, written, calibration);
   Evaluations evaluations(asked, effort);
   const std::vector<Change> as_it_is;
-  Sets first{as_it_is};
-  auto changes = alone(asked.possible({}, true));
-  for (std::vector<Change>& change : changes[Sacrifice::nothing])
-    first.push_back(std::move(change));
+  Sets first = asked_anyway(asked, effort.most);
+  first.insert(first.begin(), as_it_is);
   evaluations.ask(first);
   FixedEstimate both;
   both.now = evaluations.known(as_it_is).value();

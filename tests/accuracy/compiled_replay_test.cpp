@@ -121,12 +121,24 @@ TEST(CompiledReplay, AgreesWithInductorOverFourBits) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Json replays = replays_of("nf4.json");
   for (const Json& replay : replays) {
-    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Json& c = replay.at("case");
+    SCOPED_TRACE(c.at("name").get<std::string>());
     const Errors errors = errors_of(replay, hardware);
-    EXPECT_NEAR(errors.kept, 0, 0.002);
-    EXPECT_NEAR(errors.peak, 0, 0.006);
+    if (!c.contains("checkpointing")) {
+      EXPECT_NEAR(errors.kept, 0, 0.002);
+      EXPECT_NEAR(errors.peak, 0, 0.006);
+      continue;
+    }
+    // What enters the last norm is kept in fp32, as of another segment; the one graph of all layers
+    // makes it again from a product in bf16.
+    const double hidden = c.at("batch").get<double>() * c.at("length").get<double>() *
+                          c.at("config").at("hidden_size").get<double>() * 2;
+    const double over = errors.kept * replay.at("forward_end").get<double>();
+    EXPECT_GT(over, 0);
+    EXPECT_LT(over, hidden + 1e6);
+    EXPECT_NEAR(errors.peak, 0, 0.008);
   }
-  EXPECT_EQ(replays.size(), 2U);
+  EXPECT_EQ(replays.size(), 4U);
 }
 
 }  // namespace

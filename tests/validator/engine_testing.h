@@ -61,25 +61,48 @@ inline DecoderSpec tiny_qwen3() {
   return s;
 }
 
+/// 4 experts of which a token goes to two, untied, with a load-balancing loss.
+inline DecoderSpec tiny_mixtral() {
+  DecoderSpec s = tiny_llama();
+  s.family = "mixtral";
+  s.inner = 12;
+  s.experts = {.count = 4, .per_token = 2, .renormalised = true, .balance = 0.1F};
+  return s;
+}
+
+/// 8 experts of which a token goes to three, with weights that do not sum to 1; head norms.
+inline DecoderSpec tiny_qwen3_moe() {
+  DecoderSpec s = tiny_mixtral();
+  s.family = "qwen3_moe";
+  s.layers = 3;
+  s.head_norms = true;
+  s.experts = {.count = 8, .per_token = 3};
+  return s;
+}
+
 struct TestRun {
   TrainingOptions options;
   std::int64_t micro_batch = 2, sequence = 5;
   int world = 1;
   Keep keep = Keep::everything;
-  int tensor = 1;  ///< of the world, ranks that share each layer
+  int tensor = 1;   ///< of the world, ranks that share each layer
+  int experts = 1;  ///< and those that divide the experts of each layer
+  double capacity_factor = 0;
   int data() const { return world / (tensor * options.pipeline.stages); }
 };
 
 inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run,
-                                             int tensor_rank, int stage) {
+                                             const Groups& of) {
   if (const auto* decoder = std::get_if<DecoderSpec>(&spec))
-    return make_decoder(*decoder,
-                        {run.micro_batch,
-                         run.sequence,
-                         run.options.dtype,
-                         run.keep,
-                         {tensor_rank, run.tensor},
-                         {stage, run.options.pipeline.stages, run.options.pipeline.chunks}});
+    return make_decoder(
+        *decoder, {run.micro_batch,
+                   run.sequence,
+                   run.options.dtype,
+                   run.keep,
+                   {of.tensor().rank(), run.tensor},
+                   {of.stages().rank(), run.options.pipeline.stages, run.options.pipeline.chunks},
+                   {of.experts().rank(), run.experts},
+                   run.capacity_factor});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 
@@ -139,15 +162,15 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const auto alone = make_dry_communicator(rank, run.world);
     const auto* decoder = std::get_if<DecoderSpec>(&spec);
     const ModelDegrees degrees{run.tensor, run.options.pipeline.stages,
-                               decoder != nullptr && decoder->tied};
+                               decoder != nullptr && decoder->tied, run.experts};
     const Groups planned_groups(*dry, *alone, degrees);
     const Groups groups(*device.backend, *device.communicator, degrees);
     TestBatches batches(spec, run, groups.data().rank());
     const auto make_trainer = [&](Backend& backend, const Groups& of, Arena& arena,
                                   HostSide* host) {
-      return std::make_unique<Trainer>(
-          Runtime{backend, of.data(), of.tensor(), of.stages(), of.ends(), arena, host},
-          make_network(spec, run, of.tensor().rank(), of.stages().rank()), run.options);
+      return std::make_unique<Trainer>(Runtime{backend, of.data(), of.tensor(), of.stages(),
+                                               of.ends(), of.experts(), of.copies(), arena, host},
+                                       make_network(spec, run, of), run.options);
     };
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);

@@ -15,6 +15,14 @@ Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees
       ends_(degrees.tied_ends && degrees.stages > 2 ? pair_ends(device, world, degrees.stages)
                                                     : Group{}) {
   assert(world.size() % (degrees.tensor * degrees.stages) == 0);
+  experts_ = make(device, world, degrees.experts, 1);
+  if (degrees.experts > 1) {
+    experts_.used->connect_all();
+    assert(degrees.tensor * degrees.stages == 1 && world.size() % degrees.experts == 0);
+    copies_ = make(device, world, world.size() / degrees.experts, degrees.experts);
+  } else {
+    copies_.used = data_.used;
+  }
   if (degrees.stages > 1) stages_.used->connect_neighbours();
   if (ends_.used != nullptr) return;
   if (degrees.tied_ends && degrees.stages == 2) {
@@ -53,7 +61,7 @@ Groups::Group Groups::pair_ends(Backend& device, Communicator& world, int stages
 
 std::int64_t Groups::overhead_bytes() const {
   std::int64_t bytes = 0;
-  for (const Group* group : {&tensor_, &data_, &stages_, &ends_})
+  for (const Group* group : {&tensor_, &data_, &stages_, &ends_, &experts_, &copies_})
     if (group->own) bytes += group->own->overhead_bytes();
   return bytes;
 }

@@ -15,6 +15,8 @@ struct ModelDegrees {
   int tensor = 1;          ///< ranks that share each layer
   int stages = 1;          ///< of layers
   bool tied_ends = false;  ///< the first stage and the last have a table in common
+  int experts = 1;         ///< ranks with other samples that divide the experts of a layer; 1 in a
+                           ///< pipeline and where ranks share layers
 };
 
 class Groups {
@@ -31,6 +33,10 @@ class Groups {
   Communicator& stages() const { return *stages_.used; }
   /// The first stage with the last, where they have a table in common; else this rank alone.
   Communicator& ends() const { return *ends_.used; }
+  /// With other samples and other experts of each layer, next to each other.
+  Communicator& experts() const { return *experts_.used; }
+  /// With other samples and the same experts.
+  Communicator& copies() const { return *copies_.used; }
   /// What they take outside the arena beside the world's.
   std::int64_t overhead_bytes() const;
 
@@ -46,7 +52,7 @@ class Groups {
   /// Ranks that are as far from the two ends of the pipeline.
   static Group pair_ends(Backend& device, Communicator& world, int stages);
 
-  Group tensor_, data_, stages_, ends_;
+  Group tensor_, data_, stages_, ends_, experts_, copies_;
 };
 
 }  // namespace shardplan::validator

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/expert_operands.h"
 #include "device/operands.h"
 #include "memory/tensor.h"
 #include "program/category.h"
@@ -150,6 +151,15 @@ class Backend {
   virtual void cross_entropy(const CrossEntropy& o) = 0;
   virtual void loss_parts(const LossParts& o) = 0;
   virtual void joined_cross_entropy(const JoinedCrossEntropy& o) = 0;
+
+  // ---- layers of experts
+  virtual void route_forward(const RouteForward& o) = 0;
+  virtual void route_backward(const RouteBackward& o) = 0;
+  virtual void place_rows(const PlaceRows& o) = 0;
+  virtual void combine_rows(const CombineRows& o) = 0;
+  virtual void combine_backward(const CombineBackward& o) = 0;
+  /// loss [1] fp32 += scale · Σ over experts of balance[0, e] · balance[1, e]
+  virtual void balance_loss(const Tensor& loss, const Tensor& balance, float scale) = 0;
 
   // ---- the optimizer's step
   /// out [1] fp32 (+)= Σ x

@@ -64,6 +64,12 @@ class DryBackend final : public Backend {
   void cross_entropy(const CrossEntropy&) override {}
   void loss_parts(const LossParts&) override {}
   void joined_cross_entropy(const JoinedCrossEntropy&) override {}
+  void route_forward(const RouteForward&) override {}
+  void route_backward(const RouteBackward&) override {}
+  void place_rows(const PlaceRows&) override {}
+  void combine_rows(const CombineRows&) override {}
+  void combine_backward(const CombineBackward&) override {}
+  void balance_loss(const Tensor&, const Tensor&, float) override {}
   void sum(const Tensor&, const Tensor&, bool) override {}
   void squared_norm(const Tensor&, const Tensor&, bool) override {}
   void adamw(const AdamW&) override {}
@@ -91,6 +97,8 @@ class DryCommunicator final : public Communicator {
   void reduce_scatter(const Tensor&, const Tensor&) override {}
   void all_gather(const Tensor&, const Tensor&) override {}
   void broadcast(const Tensor&, int) override {}
+  void connect_all() override {}
+  void all_to_all(const Tensor&, const Tensor&, std::int64_t) override {}
   void connect_neighbours() override {}
   void exchange(std::span<const Parcel>, std::span<const Parcel>) override {}
   std::unique_ptr<Communicator> group(std::span<const int> members) override {

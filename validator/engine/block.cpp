@@ -26,7 +26,7 @@ BlockActivations Block::allocate_shared(Arena& arena) const {
   a.norm1 = tensor("norm1", {part(), spec_.hidden});
   if (spec_.head_norms) a.heads = tensor("heads", {rows, heads_.packed_width()});
   a.norm2 = tensor("norm2", {part(), spec_.hidden});
-  a.activated = tensor("activated", {rows, spec_.inner});
+  a.mlp = mlp_->allocate_shared(arena);
   return a;
 }
 
@@ -58,8 +58,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   if (layer) a.mean2 = tensor("mean2", statistic, {part()});
   a.rstd2 = tensor("rstd2", statistic, {part()});
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
-  a.up = tensor("up", dtype_, {rows, spec_.up_width()});
-  a.activated = renewed("activated", shared.activated, {rows, spec_.inner});
+  a.mlp = mlp_->allocate(arena, name, keep, shared.mlp);
   return a;
 }
 
@@ -132,48 +131,47 @@ void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Ten
           unit.parameter(w, parameters_.out_bias));
 }
 
-void Block::mlp_half(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
-                     const BlockActivations& a, const Tensor& branch) const {
-  Backend& device = ranks.device();
+void Block::middle(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                   const BlockActivations& a, const Tensor& branch) const {
   NormForward second = norm2(unit, w, a);
   second.x = a.x;
   second.branch = branch;
   second.sum = a.mid;
-  device.norm_forward(second);
-  device.linear_forward(a.up, ranks.gather(a.norm2, ranks.values()),
-                        unit.parameter(w, parameters_.up_weight),
-                        unit.parameter(w, parameters_.up_bias));
-  device.activation_forward(spec_.activation, a.activated, a.up);
+  ranks.device().norm_forward(second);
 }
 
 void Block::forward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                     const BlockActivations& a, const Residual& in, const Tensor& branch,
-                    const Tensor& rotary) const {
+                    const Tensor& rotary, const BlockExperts& experts) const {
   attention_half(ranks, unit, w, a, in, branch, rotary);
-  mlp_half(ranks, unit, w, a, branch);
-  project(ranks, branch, a.activated, unit.parameter(w, parameters_.down_weight),
-          unit.parameter(w, parameters_.down_bias));
+  middle(ranks, unit, w, a, branch);
+  mlp_->forward({ranks, experts.ranks, experts.tally}, {{&unit, w, {}}, experts.unit}, a.mlp,
+                a.norm2, branch);
 }
 
 void Block::repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
-                   const BlockActivations& a, const Tensor& branch, const Tensor& rotary) const {
+                   const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
+                   const BlockExperts& experts) const {
   attention_half(ranks, unit, w, a, {a.x, {}}, branch, rotary);
-  mlp_half(ranks, unit, w, a, branch);
+  middle(ranks, unit, w, a, branch);
+  mlp_->repeat({ranks, experts.ranks, experts.tally}, {{&unit, w, {}}, experts.unit}, a.mlp,
+               a.norm2);
 }
 
 void Block::renew(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
-                  const BlockActivations& a, const Tensor& rotary) const {
+                  const BlockActivations& a, const Tensor& rotary,
+                  const BlockExperts& experts) const {
   Backend& device = ranks.device();
   device.norm_forward(norm1(unit, w, a));
   if (spec_.head_norms) turn_heads(ranks, unit, w, a, rotary);
   device.norm_forward(norm2(unit, w, a));
-  device.activation_forward(spec_.activation, a.activated, a.up);
+  mlp_->renew({ranks, experts.ranks, experts.tally}, a.mlp, a.norm2);
 }
 
 void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                      const OpenGradient& gradient, const BlockActivations& a,
-                     const BlockScratch& scratch, const Tensor& dresidual,
-                     const Tensor& rotary) const {
+                     const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary,
+                     const BlockExperts& experts) const {
   Backend& device = ranks.device();
   const auto& p = parameters_;
   const bool add = gradient.accumulate;
@@ -194,12 +192,8 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
     device.norm_backward(o);
   };
 
-  linear(p.down_weight, p.down_bias, ranks.gather(dresidual, ranks.gradients()), a.activated,
-         a.activated);
-  device.activation_backward(spec_.activation, a.up, a.activated);
-  Tensor read = ranks.gather(a.norm2, ranks.values());
-  linear(p.up_weight, p.up_bias, a.up, read, read);
-  ranks.sum(a.norm2, read);
+  mlp_->backward({ranks, experts.ranks, experts.tally}, {{&unit, w, gradient}, experts.unit}, a.mlp,
+                 a.norm2, dresidual);
   norm(norm2(unit, w, a), p.norm2_weight, p.norm2_bias, a.norm2);
 
   linear(p.out_weight, p.out_bias, ranks.gather(dresidual, ranks.gradients()), a.attended,
@@ -221,7 +215,7 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
                                .rstd = a.head_rstd,
                                .q_weight = weight(p.q_norm),
                                .k_weight = weight(p.k_norm)});
-  read = ranks.gather(a.norm1, ranks.values());
+  const Tensor read = ranks.gather(a.norm1, ranks.values());
   linear(p.qkv_weight, p.qkv_bias, scratch.dqkv, read, read);
   ranks.sum(a.norm1, read);
   norm(norm1(unit, w, a), p.norm1_weight, p.norm1_bias, a.norm1);

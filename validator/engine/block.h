@@ -2,15 +2,18 @@
 //
 //   x ─┬─ norm1 ─ qkv ─ (head norms) ─ rotary ─ attention ─ out ─┐
 //      └───────────────────────── + ────────────────────────────┴─ mid
-//   mid ─┬─ norm2 ─ up ─ activation ─ down ─┐
-//        └─────────────── + ───────────────┴─ the next block's x
+//   mid ─┬─ norm2 ─ MLP (mlp/) ─┐
+//        └───────── + ──────────┴─ the next block's x
 //
 // Both sums are done by the kernel of the norm that follows. Gradients of activations overwrite the
 // activations that are not needed any more, so the backward pass needs two tensors of its own.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "engine/mlp/mlp.h"
 #include "engine/network.h"
 #include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
@@ -32,8 +35,7 @@ struct BlockActivations {
   Tensor mid;           ///< [part, hidden]
   Tensor mean2, rstd2;  ///< [part]
   Tensor norm2;         ///< [part, hidden]; then its gradient
-  Tensor up;            ///< [rows, up width]; then its gradient
-  Tensor activated;     ///< [rows, inner]; then its gradient
+  MlpActivations mlp;
 };
 
 /// Gradients that have no activation to overwrite.
@@ -48,11 +50,19 @@ struct Residual {
   Tensor branch;
 };
 
+/// What of a block's pass is its MLP's alone: the experts' unit, and with whom they are divided.
+struct BlockExperts {
+  UnitTensors unit;
+  const ExpertRanks* ranks = nullptr;
+  const RouterTally* tally = nullptr;
+};
+
 class Block {
  public:
   /// `spec` of this rank's part (tensor_share.h).
-  Block(const DecoderSpec& spec, const BlockParameters& parameters, const Heads& heads, DType dtype)
-      : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype) {}
+  Block(const DecoderSpec& spec, const BlockParameters& parameters, const Heads& heads, DType dtype,
+        std::unique_ptr<Mlp> mlp)
+      : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype), mlp_(std::move(mlp)) {}
 
   /// Every tensor but x. With Keep::products those that are done again come from `shared`.
   BlockActivations allocate(Arena& arena, const std::string& name, Keep keep,
@@ -64,24 +74,27 @@ class Block {
   /// Leaves (mid, branch) as the residual of the next block; writes a.x if `in` has a branch.
   void forward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                const BlockActivations& a, const Residual& in, const Tensor& branch,
-               const Tensor& rotary) const;
+               const Tensor& rotary, const BlockExperts& experts) const;
   /// Makes again what Keep::products did not keep.
   void renew(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
-             const BlockActivations& a, const Tensor& rotary) const;
+             const BlockActivations& a, const Tensor& rotary, const BlockExperts& experts) const;
   /// Makes everything again from a.x; `branch` is scratch.
   void repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
-              const BlockActivations& a, const Tensor& branch, const Tensor& rotary) const;
+              const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
+              const BlockExperts& experts) const;
   /// dresidual: the gradient of the block's result, becomes that of its input.
   void backward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                 const OpenGradient& gradient, const BlockActivations& a,
-                const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary) const;
+                const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary,
+                const BlockExperts& experts) const;
 
  private:
   void attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                       const BlockActivations& a, const Residual& in, const Tensor& branch,
                       const Tensor& rotary) const;
-  void mlp_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
-                const BlockActivations& a, const Tensor& branch) const;
+  /// The sum of the residual stream and what attention made of it, and its norm.
+  void middle(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+              const BlockActivations& a, const Tensor& branch) const;
   /// part: this rank's rows of x wᵀ + b, summed over the ranks.
   void project(const TensorRanks& ranks, const Tensor& part, const Tensor& x, const Tensor& w,
                const Tensor& bias) const;
@@ -96,6 +109,7 @@ class Block {
   BlockParameters parameters_;
   Heads heads_;
   DType dtype_;
+  std::unique_ptr<Mlp> mlp_;
 };
 
 }  // namespace shardplan::validator

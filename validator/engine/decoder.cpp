@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "engine/block.h"
@@ -22,10 +23,10 @@ Heads heads_of(const DecoderSpec& spec, const DecoderRun& run) {
 class Decoder final : public Network {
  public:
   Decoder(const DecoderSpec& spec, const DecoderRun& run)
-      : spec_(share_of(spec, run.share)),
+      : spec_(share_of(spec, run.share, run.experts)),
         run_(run),
-        layout_(stage_layout(lay_out_share(spec, run.share), run.stage)),
-        block_(spec_, layout_.block, heads_of(spec_, run), run.dtype) {}
+        layout_(stage_layout(lay_out_share(spec, run.share, run.experts), run.stage)),
+        block_(spec_, layout_.block, heads_of(spec_, run), run.dtype, make_mlp()) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
@@ -42,8 +43,11 @@ class Decoder final : public Network {
     return s;
   }
 
+  Tensor dropped() const override { return tally_.dropped; }
+
   void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
+    if (spec_.experts) prepare_experts(rt);
     slots_.resize(index(slots));
     const auto ids = [&](const char* name, std::int64_t micro_batches) {
       return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
@@ -68,11 +72,19 @@ class Decoder final : public Network {
     for (std::size_t s = 0; s < slots_.size(); ++s) allocate_slot(arena, s);
     if (run_.stage.last()) allocate_head(arena);
     if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
+    if (!spec_.experts) return;
+    if (!tally_.dropped.empty()) rt.device.zero(tally_.dropped);
+    if (!experts_->divided()) return;
+    const std::int64_t slots_of_all =
+        checked_mul(spec_.experts->count, expert_capacity(*spec_.experts, run_));
+    experts_->lend(arena.allocate("exchanged.experts", Category::communication_buffers, run_.dtype,
+                                  {slots_of_all, spec_.hidden}));
   }
 
   void forward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass,
                const MicroBatch& micro, const Tensor& loss) override {
     const Slot& slot = slots_[index(pass.slot)];
+    if (!tally_.balance.empty()) begin_tally(rt.device, micro);
     if (begins(pass)) {
       upload_tokens(rt.device, micro.batch.tokens, tokens_of(pass));
       weights.prefetch(layout_.embedding_unit);
@@ -108,19 +120,26 @@ class Decoder final : public Network {
     for (std::int64_t i = blocks_of_chunk() - 1; i >= 0; --i) {
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
-      if (i > 0) weights.prefetch(u - 1);
+      BlockExperts experts = experts_of(weights, pass, i);
+      if (i > 0) prefetch_block(weights, pass, i - 1);
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
       if (run_.keep == Keep::inputs) {
         again.x = kept.x;
-        block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_);
+        block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_, experts);
       } else if (run_.keep == Keep::products) {
-        block_.renew(*ranks_, units()[index(u)], w, kept, table_);
+        block_.renew(*ranks_, units()[index(u)], w, kept, table_, experts);
       }
       const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
-      block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_);
+      const int own = experts_unit(pass, i);
+      if (own >= 0) experts.unit.gradient = gradients.open(own);
+      block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_,
+                      experts);
       gradients.close(u);
       weights.release(u);
+      if (own < 0) continue;
+      gradients.close(own);
+      weights.release(own);
     }
     if (begins(pass)) embed_backward(rt, gradients, pass);
   }
@@ -155,6 +174,19 @@ class Decoder final : public Network {
   int unit_of(const Pass& pass, std::int64_t i) const {
     return layout_.block_unit(pass.chunk * blocks_of_chunk() + i);
   }
+  /// The unit of its experts, if it has any.
+  int experts_unit(const Pass& pass, std::int64_t i) const {
+    return layout_.experts_unit(pass.chunk * blocks_of_chunk() + i);
+  }
+  void prefetch_block(Weights& weights, const Pass& pass, std::int64_t i) const {
+    weights.prefetch(unit_of(pass, i));
+    if (const int own = experts_unit(pass, i); own >= 0) weights.prefetch(own);
+  }
+  BlockExperts experts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
+    const int own = experts_unit(pass, i);
+    if (own < 0) return {};
+    return {{&units()[index(own)], weights.acquire(own), {}}, &*experts_, &tally_};
+  }
   Tensor tokens_of(const Pass& pass) const { return tokens_.slice(pass.slot * rows(), rows()); }
 
   /// Rows that this rank has between the products.
@@ -167,6 +199,36 @@ class Decoder final : public Network {
   Tensor all_rows(Arena& arena, const std::string& name) const {
     return arena.allocate("exchanged." + name, Category::communication_buffers, run_.dtype,
                           {rows(), spec_.hidden});
+  }
+
+  std::unique_ptr<Mlp> make_mlp() const {
+    if (!spec_.experts) return make_dense_mlp(spec_, layout_.block, rows(), run_.dtype);
+    return make_expert_mlp(spec_, layout_.block.router, layout_.experts, rows(),
+                           expert_capacity(*spec_.experts, run_), run_.dtype);
+  }
+
+  void prepare_experts(Runtime& rt) {
+    experts_.emplace(rt);
+    const auto numbers = [&](const char* name, Shape shape) {
+      return rt.arena.allocate(name, Category::other, statistic_type(run_.dtype), shape);
+    };
+    // Of every such network, so that its memory does not depend on a coefficient.
+    const Tensor balance = numbers("balance", {2, spec_.experts->count});
+    if (spec_.experts->balance > 0) tally_.balance = balance;
+    if (run_.capacity_factor > 0) tally_.dropped = numbers("dropped", {1});
+  }
+
+  /// The load-balancing loss of a micro-batch (Switch, arXiv 2101.03961), over all layers together
+  /// as transformers has it: experts · Σ of their shares of the assignments and of the
+  /// probabilities. It counts as often as the micro-batch has tokens.
+  float balance_scale() const {
+    const auto layers = static_cast<float>(spec_.layers), tokens = static_cast<float>(rows());
+    const auto count = static_cast<float>(spec_.experts->count);
+    return spec_.experts->balance * count / (layers * layers * tokens);
+  }
+  void begin_tally(Backend& device, const MicroBatch& micro) {
+    device.zero(tally_.balance);
+    tally_.slope = micro.gradient_scale * balance_scale();
   }
 
   /// Tokens of other ranks' rows of the table become -1.
@@ -230,9 +292,15 @@ class Decoder final : public Network {
       a.x = kept.x;
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
-      if (u + 1 < static_cast<int>(units().size())) weights.prefetch(u + 1);
-      block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_);
+      const BlockExperts experts = experts_of(weights, pass, i);
+      if (i + 1 < blocks_of_chunk()) {
+        prefetch_block(weights, pass, i + 1);
+      } else if (ends(pass)) {
+        weights.prefetch(layout_.head_unit);
+      }
+      block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_, experts);
       weights.release(u);
+      if (const int own = experts_unit(pass, i); own >= 0) weights.release(own);
       residual = {a.mid, slot.branch};
     }
     return residual;
@@ -293,6 +361,7 @@ class Decoder final : public Network {
     }
     ranks_->sum(normed_, normed);
     rt.device.sum(loss, losses_, !micro.first);
+    if (!tally_.balance.empty()) rt.device.balance_loss(loss, tally_.balance, balance_scale());
     // Nothing is left in the branch: the gradient of the residual stream begins there.
     rt.device.norm_backward({.kind = spec_.norm,
                              .dx = slots_[index(pass.slot)].branch,
@@ -332,6 +401,8 @@ class Decoder final : public Network {
   DecoderLayout layout_;
   Block block_;
   std::optional<TensorRanks> ranks_;
+  std::optional<ExpertRanks> experts_;
+  RouterTally tally_;
   Tensor tokens_;   ///< [slots, rows] int32, on the first stage
   Tensor targets_;  ///< [rows] int32, on the last
   Tensor table_;    ///< [sequence, head_dim]
@@ -349,6 +420,15 @@ std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType
   const std::int64_t all = checked_mul(checked_mul(rows, padded_vocabulary), size_of(dtype));
   const std::int64_t chunks = ceil_div(all, kLogitBytes);
   return std::min(rows, round_up(ceil_div(rows, chunks), 128));
+}
+
+std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) {
+  const std::int64_t rows = checked_mul(run.micro_batch, run.sequence);
+  if (run.capacity_factor == 0) return run.experts.ranks > 1 ? rows : 0;
+  const auto share = static_cast<double>(checked_mul(rows, experts.per_token)) /
+                     static_cast<double>(experts.count);
+  const double wanted = std::ceil(run.capacity_factor * share);
+  return static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(rows)));
 }
 
 std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run) {

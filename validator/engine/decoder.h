@@ -14,9 +14,17 @@ struct DecoderRun {
   std::int64_t sequence = 1;
   DType dtype = DType::bf16;
   Keep keep = Keep::everything;
-  TensorShare share;  ///< of the ranks that share each layer
-  StageShare stage;   ///< and of the stages of a pipeline
+  TensorShare share;    ///< of the ranks that share each layer
+  StageShare stage;     ///< and of the stages of a pipeline
+  ExpertShare experts;  ///< of the ranks that divide the experts of each layer
+  /// Slots that each expert has of each rank, over an even share of its assignments; what has none
+  /// is dropped. 0: nothing is dropped.
+  double capacity_factor = 0;
 };
+
+/// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible
+/// where experts are not divided. Of a rank's `rows` an expert is given each at most once.
+std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run);
 
 /// Rows of logits that are alive at once: the loss is computed in chunks of at most about
 /// kLogitBytes.

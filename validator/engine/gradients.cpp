@@ -63,18 +63,19 @@ void Gradients::reduce(int unit) {
   runtime_.device.record(written_, Stream::compute);
   runtime_.device.wait(Stream::communication, written_);
   const Unit& u = at(units_, unit);
+  Communicator& ranks = runtime_.ranks_of(u);
   join(u, sharding_.stage < 2 ? at(whole_, unit) : buffer_of(unit).tensor);
   if (sharding_.stage == 0) {
-    if (sharding_.world > 1) runtime_.ranks.all_reduce(at(whole_, unit));
+    if (ranks.size() > 1) ranks.all_reduce(at(whole_, unit));
     return give(unit);
   }
   if (sharding_.stage == 1) {
-    runtime_.ranks.reduce_scatter(at(owned_, unit), at(whole_, unit));
+    ranks.reduce_scatter(at(owned_, unit), at(whole_, unit));
     return give(unit);
   }
   ReduceBuffer& buffer = buffer_of(unit);
   const Tensor flat = buffer.tensor.slice(0, sharding_.padded(u));
-  runtime_.ranks.reduce_scatter(flat.slice(sharding_.first(u), sharding_.shard(u)), flat);
+  ranks.reduce_scatter(flat.slice(sharding_.first(u), sharding_.shard(u)), flat);
   runtime_.device.record(buffer.reduced, Stream::communication);
   buffer.pending = unit;
   buffer.accumulate = !first_;

@@ -56,6 +56,8 @@ class Network {
                        const MicroBatch& micro, const Tensor& loss) = 0;
   virtual void backward(Runtime& runtime, Weights& weights, Gradients& gradients,
                         const Pass& pass) = 0;
+  /// [1]: copies of rows that experts had no room for in this step; absent if none is ever dropped.
+  virtual Tensor dropped() const { return {}; }
   /// What a pass is given by another stage, and what it makes for one.
   virtual Tensor given(const Pass& pass) const = 0;
   virtual Tensor made(const Pass& pass) const = 0;

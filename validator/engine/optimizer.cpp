@@ -17,9 +17,11 @@ AdamW Optimizer::operands(const Tensor& norm, double inverse_scale, const Rate& 
 }
 
 void Optimizer::reduce_norm(const Tensor& norm) {
-  if (sharding_.parts() == 1 && runtime_.tensor.size() == 1 && runtime_.stages.size() == 1) return;
+  // Undivided states: all ranks have counted the same, beside experts of their own.
+  Communicator& owners = sharding_.stage == 0 ? runtime_.experts : runtime_.ranks;
+  if (owners.size() == 1 && runtime_.tensor.size() == 1 && runtime_.stages.size() == 1) return;
   in_line(runtime_.device, reduced_, [&] {
-    if (sharding_.parts() > 1) runtime_.ranks.all_reduce(norm);
+    if (owners.size() > 1) owners.all_reduce(norm);
     if (runtime_.tensor.size() > 1) runtime_.tensor.all_reduce(norm);
     if (runtime_.stages.size() > 1) runtime_.stages.all_reduce(norm);
   });
@@ -65,8 +67,11 @@ void DeviceOptimizer::measure(Weights&, const Gradients& gradients, const Tensor
 }
 
 /// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
-/// share each layer have alike only the first rank's, and no copy of another stage's.
+/// share each layer have alike only the first rank's, and no copy of another stage's. Undivided
+/// states beside divided experts are the first rank's to count.
 std::vector<ElementRange> DeviceOptimizer::counted(const Unit& unit) const {
+  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && unit.kind != Unit::Kind::experts)
+    return {};
   const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
   std::vector<ElementRange> ranges;
   std::int64_t begin = 0;

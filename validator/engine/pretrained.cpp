@@ -13,10 +13,15 @@
 namespace shardplan::validator {
 namespace {
 
-const StoredTensor& find(const Safetensors& file, const std::string& name) {
+const StoredTensor* find_stored(const Safetensors& file, const std::string& name) {
   for (const auto* prefix : {"", "model.", "transformer."})
     if (const auto at = file.tensors().find(prefix + name); at != file.tensors().end())
-      return at->second;
+      return &at->second;
+  return nullptr;
+}
+
+const StoredTensor& find(const Safetensors& file, const std::string& name) {
+  if (const StoredTensor* found = find_stored(file, name)) return *found;
   throw InputError({.file = file.path(), .key = name, .message = "this tensor is missing"});
 }
 
@@ -73,6 +78,9 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
                       .message = "a perceptron starts from random weights",
                       .expected = "no weights"});
   const Safetensors file(path);
+  const auto is_stored = [&](const std::string& name) {
+    return find_stored(file, name) != nullptr;
+  };
   Backend& device = trainer.runtime().device;
   const std::vector<Unit>& units = trainer.network().units();
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -80,8 +88,8 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
     device.zero(resident);
     const ElementRange here = resident_range(units[u], trainer.sharding());
     for (const ParameterSpec& p : units[u].parameters) {
-      const std::int64_t columns = p.whole.numel() / p.whole[0];
-      for (const PretrainedRows& part : pretrained_rows(*spec, units[u].name, p.name)) {
+      const std::int64_t columns = p.whole.dimensions() > 1 ? p.whole.last() : 1;
+      for (const PretrainedRows& part : pretrained_rows(*spec, units[u].name, p.name, is_stored)) {
         const Source source = checked(find(file, part.name), part.name, part, columns);
         const std::int64_t start = part.first * columns;
         for_each_run(p, [&](const Run& run) {

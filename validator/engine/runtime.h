@@ -18,12 +18,19 @@ struct HostSide {
 
 struct Runtime {
   Backend& device;
-  Communicator& ranks;   ///< with other samples: ZeRO divides the states over them
-  Communicator& tensor;  ///< with the same samples and other parts of each layer
-  Communicator& stages;  ///< with the same samples and other layers, in their order
-  Communicator& ends;    ///< of the first stage and the last, where they have a table in common
+  Communicator& ranks;    ///< with other samples: ZeRO divides the states over them (ranks_of)
+  Communicator& tensor;   ///< with the same samples and other parts of each layer
+  Communicator& stages;   ///< with the same samples and other layers, in their order
+  Communicator& ends;     ///< of the first stage and the last, where they have a table in common
+  Communicator& experts;  ///< with other samples and other experts of each layer
+  Communicator& copies;   ///< with other samples and the same experts
   Arena& arena;
   HostSide* host = nullptr;  ///< of runs that offload
+
+  /// The ranks that have the same parameters of a unit: ZeRO divides its states over them.
+  Communicator& ranks_of(const Unit& unit) const {
+    return unit.kind == Unit::Kind::experts ? copies : ranks;
+  }
 };
 
 /// A collective in line with the computation: what is enqueued before makes its inputs, what is
@@ -49,17 +56,26 @@ struct Sharding {
   int stage = 0;
   int world = 1;
   int rank = 0;
+  // Among the ranks that have the same experts: all, where experts are not divided.
+  int copies = 1;
+  int copy = 0;
 
   /// Parts that a unit's states are divided into.
-  int parts() const { return stage == 0 ? 1 : world; }
-  int part() const { return stage == 0 ? 0 : rank; }
+  int parts(const Unit& unit) const {
+    if (stage == 0) return 1;
+    return unit.kind == Unit::Kind::experts ? copies : world;
+  }
+  int part(const Unit& unit) const {
+    if (stage == 0) return 0;
+    return unit.kind == Unit::Kind::experts ? copy : rank;
+  }
   /// Elements of a unit with padding, so that all parts are equal and aligned.
   std::int64_t padded(const Unit& unit) const {
-    return round_up(unit.numel, kElementAlignment * parts());
+    return round_up(unit.numel, kElementAlignment * parts(unit));
   }
-  std::int64_t shard(const Unit& unit) const { return padded(unit) / parts(); }
+  std::int64_t shard(const Unit& unit) const { return padded(unit) / parts(unit); }
   /// Elements of a unit from here on are this rank's.
-  std::int64_t first(const Unit& unit) const { return shard(unit) * part(); }
+  std::int64_t first(const Unit& unit) const { return shard(unit) * part(unit); }
 };
 
 /// Losses, norms and row statistics: fp32, beside the reference's fp64.

@@ -18,6 +18,8 @@ SlotMap map_slots(const std::vector<Unit>& units, const Sharding& sharding, bool
     int slot = 0;
     if (unit.kind == Unit::Kind::block) {
       slot = find(block++ % 2 == 0 ? "even" : "odd");
+    } else if (unit.kind == Unit::Kind::experts) {
+      slot = find(block % 2 == 1 ? "experts.even" : "experts.odd");  // of the block before
     } else if (tied) {
       slot = find(unit.name);
     } else {

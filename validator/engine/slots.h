@@ -1,9 +1,9 @@
 // Buffers that units take turns in: gathered parameters at stage 3, whole gradients at stages 2
 // and 3.
 //
-// Blocks alternate between two slots, so that one is gathered or reduced while the other is
-// computed with. Embedding and head have one of their own; they share it unless the head needs the
-// embedding's tokens beside its own norm (tied).
+// Blocks, and their experts, alternate between two slots, so that one is gathered or reduced while
+// the other is computed with. Embedding and head have one of their own; they share it unless the
+// head needs the embedding's tokens beside its own norm (tied).
 #pragma once
 
 #include <cstdint>

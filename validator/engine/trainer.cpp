@@ -36,7 +36,8 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
       network_(std::move(network)),
       options_(options),
       schedule_(schedule_of(options.pipeline, runtime.stages.rank(), options.accumulation)),
-      sharding_{options.stage, runtime.ranks.size(), runtime.ranks.rank()},
+      sharding_{options.stage, runtime.ranks.size(), runtime.ranks.rank(), runtime.copies.size(),
+                runtime.copies.rank()},
       loss_(runtime.arena.allocate("loss", Category::logits_and_loss, statistic_type(options.dtype),
                                    {1})),
       norm_(runtime.arena.allocate("gradient_norm", Category::other, statistic_type(options.dtype),
@@ -136,8 +137,10 @@ void Trainer::reduce_loss() {
   const int last = stages.size() - 1;
   const bool adds = stages.rank() == last && sharding_.world > 1;
   if (!adds && last == 0) return;
+  const Tensor dropped = network_->dropped();
   in_line(runtime_.device, computed_, [&] {
     if (adds) runtime_.ranks.all_reduce(loss_);
+    if (adds && !dropped.empty()) runtime_.ranks.all_reduce(dropped);
     if (last > 0) stages.broadcast(loss_, last);
   });
 }
@@ -169,6 +172,8 @@ StepResult Trainer::step(BatchSource& batches) {
   optimizer_->measure(weights_, gradients_, norm_);
   optimizer_->update(weights_, gradients_, norm_, 1 / scaler_.scale(), rate, updates_ + 1);
   result.loss = mean_loss();
+  if (const Tensor dropped = network_->dropped(); !dropped.empty())
+    result.dropped = read_scalar(runtime_.device, dropped);
   const double squared = read_scalar(runtime_.device, norm_);
   runtime_.arena.end_phase();
 

@@ -35,6 +35,7 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping, without the loss scale
   double learning_rate = 0;
   double loss_scale = 1;
+  double dropped = 0;    ///< copies of rows that experts had no room for, on all ranks
   bool skipped = false;  ///< the gradients overflowed: nothing was updated
   double seconds = 0;
 };
@@ -67,7 +68,7 @@ class Trainer {
   void accumulate(BatchSource& batches);
   void exchange(const Turn& turn);
   void run(const Pass& pass, BatchSource& batches);
-  void reduce_loss();  ///< to the sum over ranks, on all stages
+  void reduce_loss();  ///< to the sum over ranks, on all stages; and with it what was dropped
   double mean_loss();  ///< of the reduced loss; waits for it
 
   Runtime runtime_;

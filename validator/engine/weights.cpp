@@ -68,7 +68,8 @@ void Weights::prefetch(int unit) {
     runtime_.device.wait(Stream::communication, buffer.vacant);
   }
   runtime_.device.wait(Stream::communication, at(updated_, unit));
-  runtime_.ranks.all_gather(full, on_host_ ? place_of(unit) : at(owned_, unit));
+  runtime_.ranks_of(at(units_, unit))
+      .all_gather(full, on_host_ ? place_of(unit) : at(owned_, unit));
   runtime_.device.record(buffer.filled, Stream::communication);
 }
 
@@ -93,7 +94,7 @@ void Weights::updated(int unit, Stream by) {
     return;
   }
   runtime_.device.wait(Stream::communication, at(updated_, unit));
-  runtime_.ranks.all_gather(at(resident_, unit), at(owned_, unit));
+  runtime_.ranks_of(at(units_, unit)).all_gather(at(resident_, unit), at(owned_, unit));
   runtime_.device.record(at(whole_, unit), Stream::communication);
 }
 

@@ -85,15 +85,17 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
 
 }  // namespace
 
-std::unique_ptr<Network> EngineJob::make_network(int tensor_rank, int stage) const {
+std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const {
   const Workload& w = plan().workload;
   if (const auto* decoder = std::get_if<DecoderSpec>(&network))
     return make_decoder(*decoder, {w.micro_batch,
                                    w.sequence_length,
                                    training.dtype,
                                    keep,
-                                   {tensor_rank, tensor_ranks()},
-                                   {stage, training.pipeline.stages, training.pipeline.chunks}});
+                                   {rank.tensor, tensor_ranks()},
+                                   {rank.stage, training.pipeline.stages, training.pipeline.chunks},
+                                   {rank.experts, expert_ranks()},
+                                   plan().framework.native.capacity_factor});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -19,6 +19,11 @@ struct RunOptions {
   std::string weights;      ///< safetensors; empty: random
 };
 
+/// A rank among those that divide a network.
+struct NetworkRank {
+  int tensor = 0, stage = 0, experts = 0;
+};
+
 struct EngineJob {
   Json document;  ///< the job, with what the command line added
   std::string file;
@@ -33,8 +38,10 @@ struct EngineJob {
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
   /// Ranks that share each layer.
   int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
-  /// The part of one of them on one stage of the pipeline.
-  std::unique_ptr<Network> make_network(int tensor_rank, int stage) const;
+  /// Ranks that divide the experts of each layer.
+  int expert_ranks() const { return static_cast<int>(plan().parallel.expert); }
+  /// One rank's part.
+  std::unique_ptr<Network> make_network(const NetworkRank& rank) const;
   /// Whether the head's weight is the embedding's.
   bool tied() const;
 };

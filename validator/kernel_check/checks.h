@@ -16,6 +16,7 @@ void check_rotary(Laboratory& lab, DType dtype);
 void check_activations(Laboratory& lab, DType dtype);
 void check_attention(Laboratory& lab, DType dtype);
 void check_embedding(Laboratory& lab, DType dtype);
+void check_experts(Laboratory& lab, DType dtype);
 void check_loss(Laboratory& lab, DType dtype);
 void check_sums(Laboratory& lab, DType dtype);
 void check_adamw(Laboratory& lab, DType dtype);

@@ -26,57 +26,91 @@ struct Rank {
 };
 using MakeRank = std::function<Rank(int rank)>;
 
+/// Writes numbers that collectives read, and looks at what they have made of them.
+class Numbers {
+ public:
+  explicit Numbers(Backend& device)
+      : device_(device), filled_(device.new_event()), done_(device.new_event()) {}
+
+  void fill(const Tensor& x, double value) {
+    device_.fill(x, static_cast<float>(value));
+    device_.record(filled_, Stream::compute);
+    device_.wait(Stream::communication, filled_);
+  }
+  bool all_are(const Tensor& x, double value) {
+    device_.record(done_, Stream::communication);
+    device_.wait(Stream::compute, done_);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
+    device_.download(bytes, x);
+    for (const double element : decode(bytes, x.dtype)) {
+      if (element != value) return false;
+    }
+    return true;
+  }
+
+ private:
+  Backend& device_;
+  Event filled_;
+  Event done_;
+};
+
+/// Each rank sends every other a part of its numbers, in one block and in four.
+bool all_to_all_is_right(Backend& device, Communicator& ranks, Numbers& numbers,
+                         const Tensor& full) {
+  const int size = ranks.size();
+  const Tensor got{device.allocate(full.bytes()), full.dtype, full.shape};
+  ranks.connect_all();
+  for (const std::int64_t blocks : {1, 4}) {
+    numbers.fill(full, ranks.rank() + 1);
+    ranks.all_to_all(got, full, blocks);
+    const std::int64_t part = kPart / blocks;
+    for (std::int64_t i = 0; i < blocks * size; ++i)
+      if (!numbers.all_are(got.slice(i * part, part), static_cast<int>(i % size) + 1)) return false;
+  }
+  return true;
+}
+
+/// Each rank sends the next its numbers, twice, and the one before it half of them.
+bool exchange_is_right(Backend& device, Communicator& ranks, Numbers& numbers, const Tensor& full) {
+  const int rank = ranks.rank(), size = ranks.size();
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  const Tensor mine = full.slice(rank * kPart, kPart);
+  const Tensor got{device.allocate(3 * kPart * size_of(full.dtype)), full.dtype, Shape{3 * kPart}};
+  const auto third = [&](std::int64_t i) { return got.slice(i * kPart, kPart); };
+  ranks.connect_neighbours();
+  numbers.fill(full, rank + 1);
+  const Parcel out[] = {{next, mine}, {next, mine}, {previous, mine}};
+  const Parcel in[] = {{previous, third(0)}, {previous, third(1)}, {next, third(2)}};
+  ranks.exchange(out, in);
+  return numbers.all_are(third(0), previous + 1) && numbers.all_are(third(1), previous + 1) &&
+         numbers.all_are(third(2), next + 1);
+}
+
 /// The first wrong result of one rank, or "".
 std::string check_collectives_of(Backend* device, Communicator* ranks, DType dtype) {
   const int rank = ranks->rank(), size = ranks->size();
   const std::int64_t count = kPart * size;
   const Tensor full{device->allocate(count * size_of(dtype)), dtype, Shape{count}};
   const Tensor mine = full.slice(rank * kPart, kPart);
-  const Event filled = device->new_event();
-  const Event done = device->new_event();
-  const auto fill = [&](double value) {
-    device->fill(full, static_cast<float>(value));
-    device->record(filled, Stream::compute);
-    device->wait(Stream::communication, filled);
-  };
-  const auto all_are = [&](const Tensor& x, double value) {
-    device->record(done, Stream::communication);
-    device->wait(Stream::compute, done);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
-    device->download(bytes, x);
-    for (const double element : decode(bytes, dtype)) {
-      if (element != value) return false;
-    }
-    return true;
-  };
+  Numbers numbers(*device);
   const double total = size * (size + 1) / 2.0;
-  fill(rank + 1);
+  numbers.fill(full, rank + 1);
   ranks->all_reduce(full);
-  if (!all_are(full, total)) return "all-reduce";
-  fill(rank + 1);
+  if (!numbers.all_are(full, total)) return "all-reduce";
+  numbers.fill(full, rank + 1);
   ranks->reduce_scatter(mine, full);
-  if (!all_are(mine, total)) return "reduce-scatter";
-  fill(rank + 1);
+  if (!numbers.all_are(mine, total)) return "reduce-scatter";
+  numbers.fill(full, rank + 1);
   ranks->all_gather(full, mine);
   for (int other = 0; other < size; ++other) {
-    if (!all_are(full.slice(other * kPart, kPart), other + 1)) return "all-gather";
+    if (!numbers.all_are(full.slice(other * kPart, kPart), other + 1)) return "all-gather";
   }
-  fill(rank + 1);
+  numbers.fill(full, rank + 1);
   ranks->broadcast(full, size - 1);
-  if (!all_are(full, size)) return "broadcast";
+  if (!numbers.all_are(full, size)) return "broadcast";
   if (size > 1) {
-    // Each sends the next its numbers, twice, and the one before it half of them.
-    const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
-    const Tensor got{device->allocate(3 * kPart * size_of(dtype)), dtype, Shape{3 * kPart}};
-    const auto third = [&](std::int64_t i) { return got.slice(i * kPart, kPart); };
-    ranks->connect_neighbours();
-    fill(rank + 1);
-    const Parcel out[] = {{next, mine}, {next, mine}, {previous, mine}};
-    const Parcel in[] = {{previous, third(0)}, {previous, third(1)}, {next, third(2)}};
-    ranks->exchange(out, in);
-    if (!all_are(third(0), previous + 1) || !all_are(third(1), previous + 1) ||
-        !all_are(third(2), next + 1))
-      return "exchange";
+    if (!all_to_all_is_right(*device, *ranks, numbers, full)) return "all-to-all";
+    if (!exchange_is_right(*device, *ranks, numbers, full)) return "exchange";
   }
   ranks->barrier();
   return "";

@@ -25,6 +25,7 @@ const std::map<std::string, Check> kFamilies = {{"activations", check_activation
                                                 {"attention", check_attention},
                                                 {"elements", check_elements},
                                                 {"embedding", check_embedding},
+                                                {"experts", check_experts},
                                                 {"head-norms", check_head_norms},
                                                 {"linear", check_linear},
                                                 {"loss", check_loss},

@@ -71,8 +71,12 @@ double flops_of_token(const DecoderSpec& spec, std::int64_t sequence) {
   const auto packed =
       static_cast<double>((spec.query_heads + 2 * spec.key_value_heads) * spec.head_dim);
   const auto hidden = static_cast<double>(spec.hidden);
-  const double weights =
-      hidden * (packed + query_width + static_cast<double>(spec.up_width() + spec.inner));
+  // Of experts those that a token goes to, and the router.
+  const auto mlp = static_cast<double>(spec.up_width() + spec.inner);
+  const double sparse = spec.experts ? static_cast<double>(spec.experts->per_token) * mlp +
+                                           static_cast<double>(spec.experts->count)
+                                     : mlp;
+  const double weights = hidden * (packed + query_width + sparse);
   const double attention = query_width * static_cast<double>(sequence);
   return 6.0 * (static_cast<double>(spec.layers) * (weights + attention) +
                 hidden * static_cast<double>(spec.vocabulary));
@@ -94,8 +98,8 @@ std::int64_t dry_extent(const DecoderSpec& spec, const DecoderRun& run,
   const auto device = make_dry_backend(cuda_workspace_bytes);
   const auto ranks = make_dry_communicator(0, 1);
   Arena arena(0, std::numeric_limits<std::int64_t>::max());
-  Trainer trainer({*device, *ranks, *ranks, *ranks, *ranks, arena}, make_decoder(spec, run),
-                  training);
+  Trainer trainer({*device, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
+                  make_decoder(spec, run), training);
   trainer.initialise();
   trainer.step(batches);
   return arena.extent();
@@ -134,8 +138,8 @@ std::string speed_report(const SpeedOptions& options) {
   TimedBackend timed(*device, rates);
   const auto ranks = make_sole_communicator(timed);
   Arena arena(timed.allocate(extent), extent);
-  Trainer trainer({timed, *ranks, *ranks, *ranks, *ranks, arena}, make_decoder(spec, run),
-                  training);
+  Trainer trainer({timed, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
+                  make_decoder(spec, run), training);
   trainer.initialise();
 
   std::vector<double> seconds;

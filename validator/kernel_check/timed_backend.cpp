@@ -188,6 +188,32 @@ void TimedBackend::joined_cross_entropy(const JoinedCrossEntropy& o) {
        [&] { inner_.joined_cross_entropy(o); });
 }
 
+void TimedBackend::route_forward(const RouteForward& o) {
+  time("routers", {0, bytes_of(o.logits, o.weights, o.experts)}, [&] { inner_.route_forward(o); });
+}
+
+void TimedBackend::route_backward(const RouteBackward& o) {
+  time("routers", {0, bytes_of(o.logits, o.logits, o.dweights)}, [&] { inner_.route_backward(o); });
+}
+
+void TimedBackend::place_rows(const PlaceRows& o) {
+  time("routers", {0, bytes_of(o.experts, o.places, o.rows)}, [&] { inner_.place_rows(o); });
+}
+
+void TimedBackend::combine_rows(const CombineRows& o) {
+  const double read = o.accumulate ? bytes_of(o.out) : 0.0;
+  time("rows of experts", {0, bytes_of(o.out, o.slots) + read}, [&] { inner_.combine_rows(o); });
+}
+
+void TimedBackend::combine_backward(const CombineBackward& o) {
+  time("rows of experts", {0, bytes_of(o.slots, o.slots, o.dout)},
+       [&] { inner_.combine_backward(o); });
+}
+
+void TimedBackend::balance_loss(const Tensor& loss, const Tensor& balance, float scale) {
+  time("routers", {0, bytes_of(balance)}, [&] { inner_.balance_loss(loss, balance, scale); });
+}
+
 void TimedBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
   time("sums", {0, bytes_of(x)}, [&] { inner_.sum(out, x, accumulate); });
 }

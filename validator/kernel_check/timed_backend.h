@@ -96,6 +96,12 @@ class TimedBackend final : public Backend {
   void cross_entropy(const CrossEntropy& o) override;
   void loss_parts(const LossParts& o) override;
   void joined_cross_entropy(const JoinedCrossEntropy& o) override;
+  void route_forward(const RouteForward& o) override;
+  void route_backward(const RouteBackward& o) override;
+  void place_rows(const PlaceRows& o) override;
+  void combine_rows(const CombineRows& o) override;
+  void combine_backward(const CombineBackward& o) override;
+  void balance_loss(const Tensor& loss, const Tensor& balance, float scale) override;
   void sum(const Tensor& out, const Tensor& x, bool accumulate) override;
   void squared_norm(const Tensor& out, const Tensor& x, bool accumulate) override;
   void adamw(const AdamW& o) override;

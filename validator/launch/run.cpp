@@ -22,17 +22,21 @@ class NoBatches final : public BatchSource {
 std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
   runtime.arena.begin_phase(Phase::model);
   auto trainer = std::make_unique<Trainer>(
-      runtime, job.make_network(runtime.tensor.rank(), runtime.stages.rank()), job.training);
+      runtime,
+      job.make_network({runtime.tensor.rank(), runtime.stages.rank(), runtime.experts.rank()}),
+      job.training);
   runtime.arena.end_phase();
   return trainer;
 }
 
 ModelDegrees degrees_of(const EngineJob& job) {
-  return {job.tensor_ranks(), job.training.pipeline.stages, job.tied()};
+  return {job.tensor_ranks(), job.training.pipeline.stages, job.tied(), job.expert_ranks()};
 }
 
 Runtime runtime_of(Backend& backend, const Groups& groups, Arena& arena, HostSide* host) {
-  return {backend, groups.data(), groups.tensor(), groups.stages(), groups.ends(), arena, host};
+  return {backend,         groups.data(), groups.tensor(),
+          groups.stages(), groups.ends(), groups.experts(),
+          groups.copies(), arena,         host};
 }
 
 std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens,

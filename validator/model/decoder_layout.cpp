@@ -39,11 +39,21 @@ BlockParameters add_block(Unit& unit, const DecoderSpec& s) {
   p.out_bias = add_bias(unit, s.output_bias, "out.bias", s.hidden);
   p.norm2_weight = add_parameter(unit, "norm2.weight", {s.hidden}, kOnes);
   p.norm2_bias = add_bias(unit, shifted, "norm2.bias", s.hidden);
+  if (s.experts) {
+    p.router = add_parameter(unit, "router.weight", {s.experts->count, s.hidden}, inner);
+    return p;
+  }
   p.up_weight = add_parameter(unit, "up.weight", {s.up_width(), s.hidden}, inner);
   p.up_bias = add_bias(unit, s.mlp_bias, "up.bias", s.up_width());
   p.down_weight = add_parameter(unit, "down.weight", {s.hidden, s.inner}, onto_residual);
   p.down_bias = add_bias(unit, s.mlp_bias, "down.bias", s.hidden);
   return p;
+}
+
+ExpertParameters add_experts(Unit& unit, const DecoderSpec& s) {
+  const std::int64_t here = s.experts_here();
+  return {add_parameter(unit, "up.weight", {here, s.up_width(), s.hidden}, normal(s.init_stddev)),
+          add_parameter(unit, "down.weight", {here, s.hidden, s.inner}, normal(s.init_stddev))};
 }
 
 }  // namespace
@@ -63,6 +73,10 @@ DecoderLayout lay_out(const DecoderSpec& s) {
     Unit block{.name = fmt::format("blocks.{}", i)};
     layout.block = add_block(block, s);
     layout.units.push_back(std::move(block));
+    if (!s.experts) continue;
+    Unit experts{.name = fmt::format("blocks.{}.experts", i), .kind = Unit::Kind::experts};
+    layout.experts = add_experts(experts, s);
+    layout.units.push_back(std::move(experts));
   }
 
   Unit head{.name = "head", .kind = Unit::Kind::head};

@@ -17,20 +17,34 @@ struct BlockParameters {
   int norm2_weight = -1, norm2_bias = -1;  ///< [hidden]
   int up_weight = -1, up_bias = -1;        ///< [inner, hidden]; gate above up if gated
   int down_weight = -1, down_bias = -1;    ///< [hidden, inner]
+  int router = -1;                         ///< [experts, hidden], in the place of up and down
+};
+
+/// Indices in the unit of a block's experts.
+struct ExpertParameters {
+  int up_weight = -1;    ///< [experts here, up width, hidden]
+  int down_weight = -1;  ///< [experts here, hidden, inner]
 };
 
 struct DecoderLayout {
   static constexpr int kNone = -1;
 
-  std::vector<Unit> units;               ///< embedding, the blocks, head; of a stage, what it has
+  std::vector<Unit> units;               ///< embedding, the blocks, each followed by its experts,
+                                         ///< head; of a stage, what it has
   int tokens = -1;                       ///< [padded vocabulary, hidden], in the embedding
   int positions = -1;                    ///< [positions, hidden], in the embedding
   BlockParameters block;                 ///< the same in every block
+  ExpertParameters experts;              ///< the same in the experts of every block
   int norm_weight = -1, norm_bias = -1;  ///< [hidden], in the head
   int head = -1;  ///< [padded vocabulary, hidden]; -1: the embedding's tokens
 
   int embedding_unit = 0, head_unit = kNone;
-  int block_unit(std::int64_t i) const { return embedding_unit + 1 + static_cast<int>(i); }
+  int units_of_block() const { return block.router < 0 ? 1 : 2; }
+  int block_unit(std::int64_t i) const {
+    return embedding_unit + 1 + units_of_block() * static_cast<int>(i);
+  }
+  /// kNone: the block has none.
+  int experts_unit(std::int64_t i) const { return block.router < 0 ? kNone : block_unit(i) + 1; }
 };
 
 /// Of one rank's part where the spec is of one; tensor_share.h says how parts and whole agree.

@@ -25,13 +25,43 @@ constexpr std::array<Module, 10> kModules{{{"tokens", "wte", "embed_tokens"},
 
 std::string block_prefix(const std::string& unit, bool gpt2) {
   if (!unit.starts_with("blocks.")) return "";
-  return fmt::format("{}.{}.", gpt2 ? "h" : "layers", unit.substr(7));
+  const std::size_t end = unit.find('.', 7);
+  return fmt::format("{}.{}.", gpt2 ? "h" : "layers",
+                     unit.substr(7, end == std::string::npos ? end : end - 7));
+}
+
+using IsStored = std::function<bool(const std::string&)>;
+
+/// Of the experts' unit: "up.weight", gates above, or "down.weight".
+std::vector<PretrainedRows> expert_rows(const DecoderSpec& s, const std::string& prefix, bool up,
+                                        const IsStored& is_stored) {
+  const std::int64_t count = s.experts->count, each = up ? s.up_width() : s.hidden;
+  const std::string all = prefix + (up ? "mlp.experts.gate_up_proj" : "mlp.experts.down_proj");
+  if (is_stored(all)) return {{all, 0, count * each}};
+  const bool mixtral = s.family == "mixtral";
+  const std::string experts = prefix + (mixtral ? "block_sparse_moe.experts" : "mlp.experts");
+  std::vector<PretrainedRows> rows;
+  for (std::int64_t e = 0; e < count; ++e) {
+    const auto add = [&](const char* old_name, const char* name, std::int64_t first,
+                         std::int64_t many) {
+      rows.push_back({fmt::format("{}.{}.{}.weight", experts, e, mixtral ? old_name : name),
+                      e * each + first, many});
+    };
+    if (up) {
+      add("w1", "gate_proj", 0, s.inner);
+      add("w3", "up_proj", s.inner, s.inner);
+    } else {
+      add("w2", "down_proj", 0, s.hidden);
+    }
+  }
+  return rows;
 }
 
 }  // namespace
 
 std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::string& unit,
-                                            const std::string& parameter) {
+                                            const std::string& parameter,
+                                            const IsStored& is_stored) {
   const bool gpt2 = s.family == "gpt2";
   const std::size_t dot = parameter.find('.');
   const std::string module = parameter.substr(0, dot), kind = parameter.substr(dot);
@@ -42,6 +72,11 @@ std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::str
   const auto whole = [&](std::string_view name, std::int64_t rows) {
     return PretrainedRows{prefix + std::string(name) + kind, 0, rows, transposed};
   };
+  if (unit.ends_with(".experts")) return expert_rows(s, prefix, module == "up", is_stored);
+  if (module == "router") {
+    const std::string now = prefix + "mlp.gate.weight";
+    return {{is_stored(now) ? now : prefix + "block_sparse_moe.gate.weight", 0, s.experts->count}};
+  }
   if (module == "qkv" && gpt2) return {whole("attn.c_attn", query + 2 * key)};
   if (module == "qkv")
     return {{prefix + "self_attn.q_proj" + kind, 0, query},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace shardplan::validator {
 
-/// What rows of one of the engine's parameters come from.
+/// What rows of one of the engine's parameters come from; experts' matrices are one below the other.
 struct PretrainedRows {
   std::string name;        ///< in the checkpoint, without "model." or "transformer."
   std::int64_t first = 0;  ///< row in the parameter
@@ -17,8 +18,11 @@ struct PretrainedRows {
   bool transposed = false;  ///< stored [in, out], as GPT-2's Conv1D
 };
 
-/// The sources of parameter `parameter` ("qkv.weight") of unit `unit` ("blocks.3").
-std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& spec, const std::string& unit,
-                                            const std::string& parameter);
+/// The sources of parameter `parameter` ("qkv.weight") of unit `unit` ("blocks.3"). `is_stored`:
+/// whether the checkpoint has a tensor of that name. Experts are one tensor a layer, as transformers
+/// 5 has them in memory, or one an expert, as checkpoints are published.
+std::vector<PretrainedRows> pretrained_rows(
+    const DecoderSpec& spec, const std::string& unit, const std::string& parameter,
+    const std::function<bool(const std::string&)>& is_stored);
 
 }  // namespace shardplan::validator

@@ -13,7 +13,9 @@
 namespace shardplan::validator {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFamilies{"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+constexpr std::array<std::string_view, 7> kFamilies{"gpt2",  "llama",   "mistral",  "qwen2",
+                                                    "qwen3", "mixtral", "qwen3_moe"};
+constexpr std::int64_t kMostExperts = 1024;  // that a router's kernel has lanes for
 
 /// transformers moved the rope keys: the first place that has one counts.
 std::string rope_key(const ModelConfig& c, std::string_view name) {
@@ -75,13 +77,16 @@ DecoderSpec read_gpt2(const ModelConfig& c) {
 struct Defaults {
   std::int64_t inner = 11008, vocabulary = 32000, positions = 2048;
   std::int64_t key_value_heads = 0, head_dim = 0;  ///< 0: as many as queries; hidden / heads
+  double theta = 10000;
+  double epsilon = 1e-6;
+  std::int64_t hidden = 4096, layers = 32;
 };
 
 DecoderSpec read_rotary(const ModelConfig& c, const Defaults& d) {
   DecoderSpec s;
-  s.hidden = c.count({"hidden_size"}, 4096);
+  s.hidden = c.count({"hidden_size"}, d.hidden);
   s.inner = c.count({"intermediate_size"}, d.inner);
-  s.layers = c.count({"num_hidden_layers"}, 32);
+  s.layers = c.count({"num_hidden_layers"}, d.layers);
   s.query_heads = c.count({"num_attention_heads"}, 32);
   const std::int64_t kv = d.key_value_heads > 0 ? d.key_value_heads : s.query_heads;
   s.key_value_heads = c.nullable_count("num_key_value_heads", kv).value_or(s.query_heads);
@@ -94,12 +99,57 @@ DecoderSpec read_rotary(const ModelConfig& c, const Defaults& d) {
   c.require_divisible("head_dim", s.head_dim, "rotary pairs", 2);
   s.vocabulary = c.count({"vocab_size"}, d.vocabulary);
   s.positions = c.count_or_zero("max_position_embeddings", d.positions);
-  s.epsilon = static_cast<float>(c.number("rms_norm_eps", 1e-6));
+  s.epsilon = static_cast<float>(c.number("rms_norm_eps", d.epsilon));
   if (const std::string a = c.text("hidden_act", "silu"); a != "silu")
     c.fail("hidden_act", fmt::format("the engine has no gated '{}'", a), "silu");
-  s.rotary = Rotary{c.number(rope_key(c, "rope_theta"), 10000), read_scaling(c)};
+  s.rotary = Rotary{c.number(rope_key(c, "rope_theta"), d.theta), read_scaling(c)};
   s.tied = c.flag("tie_word_embeddings", false);
   s.init_stddev = static_cast<float>(c.number("initializer_range", 0.02));
+  return s;
+}
+
+/// What both families of sparse decoders say alike. Their configurations name the number of experts
+/// in either way.
+ExpertsSpec read_experts(const ModelConfig& c, std::int64_t count, std::int64_t per_token) {
+  ExpertsSpec e{.count = c.count({"num_local_experts", "num_experts"}, count),
+                .per_token = c.count({"num_experts_per_tok"}, per_token)};
+  if (e.count > kMostExperts)
+    c.fail("num_experts", fmt::format("{} experts of a layer", e.count),
+           fmt::format("at most {}", kMostExperts));
+  if (e.per_token > e.count)
+    c.fail("num_experts_per_tok", fmt::format("{} of {} experts", e.per_token, e.count),
+           "at most as many as there are");
+  if (c.flag("output_router_logits", false))
+    e.balance = static_cast<float>(c.number("router_aux_loss_coef", 0.001));
+  return e;
+}
+
+DecoderSpec read_mixtral(const ModelConfig& c, std::int64_t sequence) {
+  DecoderSpec s = read_rotary(
+      c,
+      {.inner = 14336, .positions = 131072, .key_value_heads = 8, .theta = 1e6, .epsilon = 1e-5});
+  refuse_window(c, 0, sequence);
+  if (c.number("router_jitter_noise", 0) > 0)
+    c.fail("router_jitter_noise", "the engine has no such noise", "0");
+  s.experts = read_experts(c, 8, 2);
+  s.experts->renormalised = true;
+  return s;
+}
+
+DecoderSpec read_qwen3_moe(const ModelConfig& c, std::int64_t sequence) {
+  DecoderSpec s = read_rotary(c, {.vocabulary = 151936,
+                                  .positions = 32768,
+                                  .key_value_heads = 4,
+                                  .hidden = 2048,
+                                  .layers = 24});
+  s.inner = c.count({"moe_intermediate_size"}, 768);
+  s.qkv_bias = s.output_bias = c.flag("attention_bias", false);
+  s.head_norms = true;
+  if (c.flag("use_sliding_window", false)) refuse_window(c, 4096, sequence);
+  if (c.count({"decoder_sparse_step"}, 1) != 1 || !c.counts("mlp_only_layers").empty())
+    c.fail("mlp_only_layers", "the engine's blocks are alike, with experts in each", "none");
+  s.experts = read_experts(c, 128, 8);
+  s.experts->renormalised = c.flag("norm_topk_prob", false);
   return s;
 }
 
@@ -126,6 +176,10 @@ DecoderSpec read_decoder(const ModelConfig& c, std::int64_t sequence) {
     s.output_bias = third && s.qkv_bias;
     s.head_norms = third;
     if (c.flag("use_sliding_window", false)) refuse_window(c, 4096, sequence);
+  } else if (family == "mixtral") {
+    s = read_mixtral(c, sequence);
+  } else if (family == "qwen3_moe") {
+    s = read_qwen3_moe(c, sequence);
   } else {
     c.fail("model_type", fmt::format("the engine cannot run '{}'", family),
            fmt::format("one of {}, or an mlp", fmt::join(kFamilies, ", ")));

@@ -31,12 +31,26 @@ struct TensorShare {
   int rank = 0, ranks = 1;
 };
 
+/// Which of the ranks that divide the experts of a layer.
+struct ExpertShare {
+  int rank = 0, ranks = 1;
+};
+
+/// The MLP of each layer is one of several, chosen token by token (arXiv 1701.06538).
+struct ExpertsSpec {
+  std::int64_t count = 0;      ///< of a layer
+  std::int64_t per_token = 0;  ///< how many of them a token goes to
+  bool renormalised = false;   ///< a token's weights are divided by their sum
+  float balance = 0;           ///< coefficient of the load-balancing loss; 0: there is none
+};
+
 /// A causal decoder: embedding, blocks of attention and MLP with a norm before each, norm, head.
 struct DecoderSpec {
-  std::string family;  ///< model_type: gpt2, llama, mistral, qwen2, qwen3
+  std::string family;  ///< model_type: gpt2, llama, mistral, qwen2, qwen3, mixtral, qwen3_moe
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
-  std::int64_t inner = 0;  ///< width of the MLP
+  std::int64_t inner = 0;  ///< width of the MLP, or of each expert
+  std::optional<ExpertsSpec> experts;
   std::int64_t query_heads = 0, key_value_heads = 0, head_dim = 0;
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;  ///< the longest sequence; 0: not limited
@@ -52,8 +66,11 @@ struct DecoderSpec {
   /// One rank's part of each layer (tensor_share.h): heads and inner widths are this rank's, the
   /// vocabulary is all of it.
   TensorShare share;
+  ExpertShare expert_share;  ///< of the experts, this rank's part of them
 
   bool gated() const { return activation == Activation::swiglu; }
+  /// Experts that this rank has.
+  std::int64_t experts_here() const { return experts ? experts->count / expert_share.ranks : 0; }
   std::int64_t up_width() const { return gated() ? 2 * inner : inner; }
   /// Rows of the embedding and the head on this rank: a multiple of 128, so that rows of logits are
   /// aligned.

@@ -37,6 +37,7 @@ std::string_view module_of(std::string_view parameter) {
 /// Where the elements of a parameter that is divided, or summed, come from.
 void place(ParameterSpec& p, const DecoderSpec& s) {
   const TensorShare& share = s.share;
+  if (share.ranks == 1) return;
   const std::string_view module = module_of(p.name);
   const std::int64_t columns = p.whole.numel() / p.whole[0];
   if (module == "qkv") {
@@ -60,22 +61,33 @@ void place(ParameterSpec& p, const DecoderSpec& s) {
   }
 }
 
+/// This rank's experts of each parameter.
+void place_experts(ParameterSpec& p, const DecoderSpec& s) {
+  const std::int64_t here = p.shape.numel();
+  p.sharing = Sharing::parts;
+  p.stretches = {{.whole = here * s.expert_share.rank, .length = here}};
+}
+
 }  // namespace
 
-DecoderSpec share_of(const DecoderSpec& whole, const TensorShare& share) {
+DecoderSpec share_of(const DecoderSpec& whole, const TensorShare& share,
+                     const ExpertShare& experts) {
   assert(whole.key_value_heads % share.ranks == 0 && whole.inner % share.ranks == 0);
   DecoderSpec s = whole;
   s.query_heads /= share.ranks;
   s.key_value_heads /= share.ranks;
   s.inner /= share.ranks;
   s.share = share;
+  s.expert_share = experts;
+  assert(!s.experts || (share.ranks == 1 && s.experts->count % experts.ranks == 0));
   return s;
 }
 
-DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share) {
-  const DecoderSpec spec = share_of(whole, share);
+DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share,
+                            const ExpertShare& experts) {
+  const DecoderSpec spec = share_of(whole, share, experts);
   DecoderLayout part = lay_out(spec);
-  if (share.ranks == 1) return part;
+  if (share.ranks == 1 && experts.ranks == 1) return part;
   const DecoderLayout all = lay_out(whole);
   for (std::size_t u = 0; u < part.units.size(); ++u) {
     Unit& unit = part.units[u];
@@ -84,7 +96,7 @@ DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share) 
       ParameterSpec& p = unit.parameters[i];
       p.whole = all.units[u].parameters[i].shape;
       p.whole_offset = all.units[u].parameters[i].offset;
-      place(p, spec);
+      unit.kind == Unit::Kind::experts ? place_experts(p, spec) : place(p, spec);
     }
   }
   return part;

@@ -1,6 +1,6 @@
-// A unit: the parameters that are gathered, reduced and updated together. Embedding, each block and
-// the head are units. Its tensors lie behind each other in one flat array of the model's type, so
-// that one collective and one kernel serve all of them.
+// A unit: the parameters that are gathered, reduced and updated together. Embedding, each block,
+// the experts of each block and the head are units. Its tensors lie behind each other in one flat
+// array of the model's type, so that one collective and one kernel serve all of them.
 #pragma once
 
 #include <cstdint>
@@ -71,9 +71,9 @@ void for_each_run(const ParameterSpec& p, Visit&& visit) {
 }
 
 struct Unit {
-  std::string name;  ///< "embedding", "blocks.3", "head"
+  std::string name;  ///< "embedding", "blocks.3", "blocks.3.experts", "head"
   /// Outer units have room of their own where blocks share (slots.h).
-  enum class Kind : std::uint8_t { embedding, block, head };
+  enum class Kind : std::uint8_t { embedding, block, experts, head };
   Kind kind = Kind::block;
   std::vector<ParameterSpec> parameters;
   std::int64_t numel = 0;          ///< with the gaps of alignment

@@ -55,6 +55,17 @@ Json host_json(const RankReport& r) {
           {"update", r.host_compute}};
 }
 
+Json step_json(const StepResult& s, bool drops) {
+  Json step{{"loss", s.loss},
+            {"gradient_norm", s.gradient_norm},
+            {"learning_rate", s.learning_rate},
+            {"loss_scale", s.loss_scale},
+            {"skipped", s.skipped},
+            {"seconds", s.seconds}};
+  if (drops) step["dropped"] = s.dropped;
+  return step;
+}
+
 }  // namespace
 
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
@@ -79,8 +90,8 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
   const Workload& w = job.plan().workload;
-  const double tokens = static_cast<double>(job.make_network(0, 0)->rows() *
-                                            w.gradient_accumulation * job.plan().data_ranks());
+  const double tokens = static_cast<double>(job.make_network({})->rows() * w.gradient_accumulation *
+                                            job.plan().data_ranks());
   Json environment{{"gpu", worst.device.name}, {"gpu_bytes", worst.device.capacity_bytes}};
   for (const auto& [what, version] : worst.device.versions) environment[what] = version;
   if (report.ranks_per_device > 1) environment["ranks_per_gpu"] = report.ranks_per_device;
@@ -103,12 +114,7 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   Json ranks = Json::array(), steps = Json::array();
   for (const RankReport& r : report.ranks) ranks.push_back(rank_json(r));
   for (const StepResult& s : report.steps)
-    steps.push_back({{"loss", s.loss},
-                     {"gradient_norm", s.gradient_norm},
-                     {"learning_rate", s.learning_rate},
-                     {"loss_scale", s.loss_scale},
-                     {"skipped", s.skipped},
-                     {"seconds", s.seconds}});
+    steps.push_back(step_json(s, job.plan().framework.native.capacity_factor > 0));
   return {{"schema", "shardplan.record/1"},
           {"name", name},
           {"job", job.document},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
@@ -164,13 +165,39 @@ void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   }
 }
 
+/// partition_parameters.py _all_gather_dtype and _all_gather_sequential: ds_tensor.to(device), in
+/// the gather's stream.
+std::vector<std::int64_t> GatherHooks::brought_shards(const GatherSet& set) const {
+  std::vector<std::int64_t> bytes;
+  const bool quantized = set.stored || z_.zero.quantized_weights;
+  if (!z_.offload_param || quantized || z_.ranks_of(set) == 1) return bytes;
+  for (const ParameterId p : set.ids)
+    bytes.push_back(checked_mul(z_.e.b, z_.gather.shard_of(p, set.secondary)));
+  return bytes;
+}
+
 void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   if (set.ids.empty()) return;
   const GatherBytes bytes = z_.gather.bytes_of(set);
   const Stream pool = z_.gather_pool();
   hold(set, bytes);
   b.alloc(Category::gathered_parameters, bytes.received, pool);
+  // Shards on the host come first. Several are copied into the buffer of all ranks and go; one is
+  // what the gather sends.
+  const std::vector<std::int64_t> brought = brought_shards(set);
+  const bool copied = brought.size() > 1;
+  const auto bring = [&] {
+    for (const std::int64_t shard : brought) b.alloc(Category::communication_buffers, shard, pool);
+  };
+  const auto leave = [&] {
+    for (const std::int64_t shard : brought) b.free(Category::communication_buffers, shard, pool);
+  };
+  if (copied) {
+    bring();
+    leave();
+  }
   if (!bytes.each_widened) alloc_each(b, set);
+  if (!copied) bring();
   b.alloc(Category::communication_buffers, bytes.early, pool);
   b.transient(Category::communication_buffers, bytes.copies, pool);
   b.alloc(Category::communication_buffers, bytes.own, pool);
@@ -179,6 +206,7 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
     send(b, set, bytes.payload);
     b.wait(Stream::communication);
   }
+  if (!copied) leave();
   b.free(Category::communication_buffers, bytes.own, pool);
   b.alloc(Category::gathered_parameters, bytes.widened, pool);
   if (bytes.each_widened) alloc_each(b, set);

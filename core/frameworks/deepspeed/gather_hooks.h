@@ -50,6 +50,8 @@ class GatherHooks {
   GatherSet set_of(ModuleId id, bool frozen, bool outdated) const;
   bool splits_sets() const;
   void fetch_set(ProgramBuilder& b, const GatherSet& set);
+  /// Bytes of each shard that a gather copies from the host to the GPU first.
+  std::vector<std::int64_t> brought_shards(const GatherSet& set) const;
   void send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload);
   /// Notes what the parameters of a set hold until their release: each its own, the first what they
   /// share.

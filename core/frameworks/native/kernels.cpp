@@ -63,6 +63,20 @@ Kernel norm_backward(const Native& n) {
   return some_rows(n, KernelKind::layer_norm_backward, n.part(), 4 * h, h);
 }
 
+/// As many products as the rank has experts, each of its part of the rows, and what they move.
+Kernel expert_product(const Native& n, std::int64_t outputs, std::int64_t inner) {
+  const std::int64_t here = n.layout.block.experts / n.experts;
+  Kernel k = product(n, ceil_div(n.expert_rows(), here), outputs, inner);
+  k.calls = static_cast<std::int32_t>(here);
+  return k;
+}
+Kernel expert_weight_gradient(const Native& n, std::int64_t outputs, std::int64_t inputs) {
+  const std::int64_t here = n.layout.block.experts / n.experts;
+  Kernel k = product(n, outputs, inputs, ceil_div(n.expert_rows(), here));
+  k.calls = static_cast<std::int32_t>(here);
+  return k;
+}
+
 /// What a rank does, stretch by stretch.
 class WorkList {
  public:
@@ -98,7 +112,71 @@ class WorkList {
   }
   void add_activation() {
     const NativeBlock& b = n_.layout.block;
-    add(rows_of(n_, KernelKind::elementwise, b.up + b.inner, b.inner));
+    const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
+    add(some_rows(n_, KernelKind::elementwise, rows, b.up + b.inner, b.inner));
+  }
+  /// Rows to the experts that they are for, or back.
+  void send_rows() { exchange(Collective::all_to_all, n_.exchanged_rows()); }
+  /// Copies of rows in the order of experts.
+  void dispatch() {
+    const std::int64_t h = n_.layout.block.hidden;
+    add(some_rows(n_, KernelKind::embedding, n_.expert_rows(), 2 * h, h));
+    send_rows();
+  }
+  /// Sums of rows in the order of tokens.
+  void combine() {
+    const NativeBlock& b = n_.layout.block;
+    add(rows_of(n_, KernelKind::elementwise, (b.per_token + 1) * b.hidden, b.hidden));
+  }
+  /// An MLP up to what its last product reads; layers of experts up to what comes back from them.
+  void add_mlp() {
+    const NativeBlock& b = n_.layout.block;
+    if (b.experts == 0) {
+      gather();
+      add(product(n_, n_.rows, b.up, b.hidden));
+      return add_activation();
+    }
+    add(product(n_, n_.rows, b.experts, b.hidden));
+    add(rows_of(n_, KernelKind::softmax, b.experts, b.per_token));
+    add(rows_of(n_, KernelKind::elementwise, 4 * b.per_token, b.per_token));  // slots
+    dispatch();
+    add(expert_product(n_, b.up, b.hidden));
+    add_activation();
+    add(expert_product(n_, b.hidden, b.inner));
+    send_rows();
+  }
+  /// And from there to its result.
+  void finish_mlp() {
+    const NativeBlock& b = n_.layout.block;
+    if (b.experts > 0) return combine();
+    add(product(n_, n_.rows, b.hidden, b.inner));
+    sum();
+  }
+  void add_mlp_backward() {
+    const NativeBlock& b = n_.layout.block;
+    const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
+    const auto activation = some_rows(n_, KernelKind::elementwise, rows, 2 * b.up + b.inner, b.up);
+    if (b.experts > 0) return add_experts_backward(activation);
+    gather();  // the gradient of the block's result
+    add_linear_backward(n_.rows, b.hidden, b.inner);
+    add(activation);
+    gather();  // what the norm made, again
+    add_linear_backward(n_.rows, b.up, b.hidden);
+    sum();
+  }
+  void add_experts_backward(const Kernel& activation) {
+    const NativeBlock& b = n_.layout.block;
+    add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 3 * b.hidden, b.hidden));
+    send_rows();
+    add(expert_weight_gradient(n_, b.hidden, b.inner));
+    add(expert_product(n_, b.inner, b.hidden));
+    add(activation);
+    add(expert_weight_gradient(n_, b.up, b.hidden));
+    add(expert_product(n_, b.hidden, b.up));
+    send_rows();
+    add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
+    add_linear_backward(n_.rows, b.experts, b.hidden);
+    combine();
   }
 
   NativeWork take() { return std::move(work_); }
@@ -120,9 +198,7 @@ NativeWork block_to_activation(const Native& n) {
   list.add(product(n, n.rows, b.hidden, b.query_width));
   list.sum();
   list.add(norm(n, 4));
-  list.gather();
-  list.add(product(n, n.rows, b.up, b.hidden));
-  list.add_activation();
+  list.add_mlp();
   return list.take();
 }
 
@@ -133,11 +209,13 @@ NativeWork done_again(const Native& n) {
   WorkList list(n);
   if (n.plan.checkpointing == Checkpointing::full) {
     list.append(block_to_activation(n));
-    list.add(product(n, n.rows, n.layout.block.hidden, n.layout.block.inner));
+    if (n.layout.block.experts == 0)
+      list.add(product(n, n.rows, n.layout.block.hidden, n.layout.block.inner));
   }
   if (n.plan.checkpointing == Checkpointing::selective) {
     list.add(norm(n, 2));
     list.add(norm(n, 2));
+    if (n.layout.block.experts > 0) list.dispatch();
     list.add_activation();
     if (n.layout.block.head_norms) list.add_turns();
   }
@@ -163,11 +241,9 @@ NativeWork native_embedding_backward(const Native& n) {
 }
 
 NativeWork native_block_forward(const Native& n) {
-  const NativeBlock& b = n.layout.block;
   WorkList list(n);
   list.append(block_to_activation(n));
-  list.add(product(n, n.rows, b.hidden, b.inner));
-  list.sum();
+  list.finish_mlp();
   return list.take();
 }
 
@@ -175,12 +251,7 @@ NativeWork native_block_backward(const Native& n) {
   const NativeBlock& b = n.layout.block;
   WorkList list(n);
   list.append(done_again(n));
-  list.gather();  // the gradient of the block's result
-  list.add_linear_backward(n.rows, b.hidden, b.inner);
-  list.add(rows_of(n, KernelKind::elementwise, 2 * b.up + b.inner, b.up));
-  list.gather();  // what the norm made, again
-  list.add_linear_backward(n.rows, b.up, b.hidden);
-  list.sum();
+  list.add_mlp_backward();
   list.add(norm_backward(n));
   list.gather();
   list.add_linear_backward(n.rows, b.hidden, b.query_width);

@@ -56,7 +56,7 @@ class UnitSize {
   throw InputError(
       {.key = "framework.name",
        .message = fmt::format("the native engine does not run '{}'", model.facts.model_type),
-       .expected = "gpt2, llama, mistral, qwen2, qwen3 or an mlp"});
+       .expected = "gpt2, llama, mistral, qwen2, qwen3, mixtral, qwen3_moe or an mlp"});
 }
 
 /// The numel of the block's parameters whose name has one of `parts`, biases left out.
@@ -83,6 +83,37 @@ NativeBlock read_block(const Model& model, std::int64_t tensor) {
   return b;
 }
 
+/// Copies of each token that the first product over experts reads.
+std::int64_t experts_per_token(const Model& model) {
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::grouped_linear)
+        return segment.graph.value(op.in[0]).extent.per / model.facts.hidden;
+  return 0;
+}
+
+/// A block's parameters beside its experts', and its experts'. They are alike in all blocks.
+void read_experts(const Model& model, NativeLayout& layout) {
+  NativeBlock& b = layout.block;
+  std::int64_t elements = 0;
+  for (const Parameter& p : model.parameters) {
+    if (contains(p.name, "{}") && contains(p.name, "mlp.gate.")) b.experts = p.shape.front();
+    if (p.kind != ParameterKind::expert) continue;
+    elements += round_up(p.numel, kElements);
+    // [experts here, outputs, inputs]
+    (contains(p.name, "gate_up_proj") ? b.up : b.inner) =
+        contains(p.name, "gate_up_proj") ? p.shape[1] : p.shape[2];
+  }
+  if (b.experts == 0) return;
+  for (const Parameter& p : model.parameters)
+    if (contains(p.name, "mlp.down_proj."))
+      throw InputError({.key = "model",
+                        .message = "the native engine's blocks are alike, with experts in each",
+                        .expected = "no decoder_sparse_step, and no mlp_only_layers"});
+  b.per_token = experts_per_token(model);
+  layout.experts = {elements, model.facts.layers, true};
+}
+
 NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   NativeLayout layout;
   layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary * tensor) / tensor;
@@ -91,7 +122,7 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   bool after_blocks = false;
   for (const Parameter& p : model.parameters) {
     if (contains(p.name, "{}")) {
-      block.add(p.name, p.numel);
+      if (p.kind != ParameterKind::expert) block.add(p.name, p.numel);
       after_blocks = true;
       continue;
     }
@@ -106,6 +137,7 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   layout.head.elements = head.total();
   layout.blocks = {{block.total(), model.facts.layers}};
   layout.block = read_block(model, tensor);
+  read_experts(model, layout);
   layout.rotary = model.facts.model_type != "gpt2";
   layout.head_dim = layout.block.query_width / layout.block.query_heads;
   return layout;
@@ -132,6 +164,7 @@ NativeLayout perceptron_layout(const Model& model) {
 std::vector<NativeUnit> NativeLayout::units() const {
   std::vector<NativeUnit> all = blocks;
   if (decoder) {
+    all.push_back(experts);
     all.insert(all.begin(), embedding);
     all.push_back(head);
   }
@@ -140,7 +173,8 @@ std::vector<NativeUnit> NativeLayout::units() const {
 }
 
 NativeLayout native_layout(const Model& model, const Parallel& parallel) {
-  constexpr std::array<std::string_view, 5> kDecoders{"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+  constexpr std::array<std::string_view, 7> kDecoders{"gpt2",  "llama",   "mistral",  "qwen2",
+                                                      "qwen3", "mixtral", "qwen3_moe"};
   const std::string& type = model.facts.model_type;
   if (type == "mlp") return perceptron_layout(model);
   if (std::find(kDecoders.begin(), kDecoders.end(), type) == kDecoders.end()) refuse(model);

@@ -15,6 +15,7 @@ namespace shardplan {
 struct NativeUnit {
   std::int64_t elements = 0;  ///< gaps of alignment included
   std::int64_t count = 1;     ///< units alike; none on this stage
+  bool experts = false;       ///< of the ranks that have the same experts
 };
 
 /// Sizes of a rank's share of a block, per token unless it says otherwise, read off its parameters.
@@ -22,8 +23,10 @@ struct NativeBlock {
   std::int64_t hidden = 0;
   std::int64_t packed = 0;       ///< q, k and v of all heads
   std::int64_t query_width = 0;  ///< what the output projection reads
-  std::int64_t up = 0;           ///< what the MLP's first product writes
+  std::int64_t up = 0;           ///< what the MLP's first product writes, or an expert's
   std::int64_t inner = 0;        ///< what its last one reads
+  std::int64_t experts = 0;      ///< of a layer, on all ranks; 0: one MLP for all tokens
+  std::int64_t per_token = 0;    ///< experts that a token goes to
   std::int64_t query_heads = 0, key_value_heads = 0;
   bool layer_norm = false;  ///< row means are kept beside the deviations
   bool head_norms = false;
@@ -34,6 +37,7 @@ struct NativeLayout {
   bool tied = false;
   NativeUnit embedding, head;
   std::vector<NativeUnit> blocks;      ///< a decoder has one entry
+  NativeUnit experts{0, 0, true};      ///< of each block
   NativeBlock block;                   ///< decoders
   std::vector<std::int64_t> widths;    ///< perceptrons: inputs, then each layer's padded outputs
   std::int64_t padded_vocabulary = 0;  ///< columns of a rank's logits

@@ -67,6 +67,11 @@ void add_residents(ProgramBuilder& b, const Native& n) {
     b.resident(Category::other, native_tensor(checked_mul(n.rows, n.layout.widths.front()), 4));
     return;
   }
+  if (n.layout.block.experts > 0) {
+    b.resident(Category::other, native_tensor(2 * n.layout.block.experts, 4));  // their balance
+    if (n.plan.framework.native.capacity_factor > 0)
+      b.resident(Category::other, kAllocationUnit);  // what was dropped
+  }
   if (n.pipeline.first())
     b.resident(Category::other, native_tensor(checked_mul(n.pipeline.slots, n.rows), 4));  // tokens
   if (n.layout.rotary)
@@ -79,7 +84,7 @@ void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
   if (n.stage < 3) return;
   if (n.parameters_on_host)
     b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "parameter shards to the GPU");
-  b.gather_ahead(n.padded(u) * n.width, "parameter all-gather");
+  b.gather_ahead(n.padded(u) * n.width, "parameter all-gather", n.group_of(u));
   b.wait(Stream::communication);
 }
 
@@ -93,9 +98,11 @@ void emit_first_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
 void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
   if (n.stage < 2 && !last) return;
   if (n.stage == 0) {
-    b.collective(Collective::all_reduce, n.padded(u) * n.width, "gradient all-reduce");
+    b.collective(Collective::all_reduce, n.padded(u) * n.width, "gradient all-reduce", 1,
+                 n.group_of(u));
   } else {
-    b.collective(Collective::reduce_scatter, n.padded(u) * n.width, "gradient reduce-scatter");
+    b.collective(Collective::reduce_scatter, n.padded(u) * n.width, "gradient reduce-scatter", 1,
+                 n.group_of(u));
   }
   emit_departure(b, n, u, last);
 }
@@ -137,14 +144,16 @@ KnownWork make_known(ProgramBuilder& b, const NativeWork& work) {
   return known;
 }
 
-/// The ranks that share each layer wait for what they exchange.
+/// The ranks that share each layer, or divide its experts, wait for what they exchange.
 void emit_work(ProgramBuilder& b, const KnownWork& work) {
   for (const KnownStretch& s : work) {
     if (s.count > 0) b.compute(s.first, s.count);
     if (!s.exchange) continue;
-    b.exchange(*s.exchange, Group::tensor, s.bytes,
-               *s.exchange == Collective::all_gather ? "tensor-parallel all-gather"
-                                                     : "tensor-parallel reduce-scatter",
+    const bool rows = *s.exchange == Collective::all_to_all;
+    b.exchange(*s.exchange, rows ? Group::expert : Group::tensor, s.bytes,
+               rows                                    ? "rows of experts"
+               : *s.exchange == Collective::all_gather ? "tensor-parallel all-gather"
+                                                       : "tensor-parallel reduce-scatter",
                false);
     b.wait(Stream::communication);
   }
@@ -174,7 +183,7 @@ void emit_kept(const Native& n, Event&& event) {
   const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
   event(Category::activations,
         checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
-  event(Category::communication_buffers, n.exchanged());
+  event(Category::communication_buffers, n.exchanged() + n.exchanged_rows());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.
   event(Category::activations,
@@ -199,6 +208,7 @@ void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool
     if (times <= 0) return;
     b.begin_repeat(times);
     if (gather) emit_first_use(b, n, block, updates);
+    if (gather && n.layout.experts.count > 0) emit_first_use(b, n, n.layout.experts, updates);
     emit_work(b, known);
     after();
     b.end_repeat();
@@ -260,6 +270,7 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
     emit_joint_block(b, n, pass.last);
     emit_reduction(b, n, n.layout.blocks.front(), pass.last);
+    if (n.layout.experts.count > 0) emit_reduction(b, n, n.layout.experts, pass.last);
   });
   if (n.pipeline.begins(pass.chunk)) {
     emit_work(b, native_embedding_backward(n));
@@ -386,7 +397,7 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   if (!n.offloads && (n.stage == 1 || n.stage == 2))
     for (const NativeUnit& u : n.layout.units())
       b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
-                   "parameter all-gather", u.count);
+                   "parameter all-gather", u.count, n.group_of(u));
   b.end_phase(Phase::step);
   return program;
 }

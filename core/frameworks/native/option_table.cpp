@@ -37,6 +37,13 @@ constexpr std::array kNativeOptions{
          .doc =
              "with `offload_optimizer`: a step's update is made beside the next step, which does "
              "not have it yet (ZeRO-Offload's delayed parameter update)"}),
+    option<&Framework::native, &NativeOptions::capacity_factor>(
+        {.key = "capacity_factor",
+         .help = "rows that an expert takes of each GPU, over an even share; 0: all",
+         .doc = "of layers of experts: rows that an expert takes of each GPU, over an even share; "
+                "the rest are dropped and counted. 0: none is dropped",
+         .numbers = {0, 1e6},
+         .changes_passes = true}),
 };
 
 }  // namespace

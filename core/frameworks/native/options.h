@@ -17,6 +17,9 @@ struct NativeOptions {
   OffloadDevice offload_param = OffloadDevice::none;
   /// A step's update is made beside the next step, which does not have it yet (ZeRO-Offload).
   bool delayed_update = false;
+  /// Rows that an expert takes of each rank, over an even share; the rest are dropped. 0: every row
+  /// is taken.
+  double capacity_factor = 0;
 
   bool states_on_host() const { return offload_optimizer != OffloadDevice::none; }
   bool parameters_on_host() const { return offload_param != OffloadDevice::none; }

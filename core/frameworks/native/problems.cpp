@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "frameworks/native/layout.h"
 #include "optimizers/description.h"
+#include "parallel/degrees.h"
 
 namespace shardplan {
 
@@ -60,6 +61,11 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
     return DivisionProblem{"framework.offload_optimizer",
                            cannot("states on the host where ranks share layers"),
                            "none, or parallel.tensor 1"};
+  if (plan.parallel.expert_imbalance != 1)
+    return DivisionProblem{
+        "parallel.expert_imbalance",
+        "the native engine's experts have room by framework.capacity_factor, whatever is sent",
+        "1"};
   if (plan.workload.lora) return DivisionProblem{"workload.method", cannot("LoRA"), "full"};
   if (plan.attention == AttentionKind::eager)
     return DivisionProblem{"attention", cannot("eager attention"), "sdpa"};
@@ -80,7 +86,34 @@ std::int64_t degree_below(std::int64_t degree, std::initializer_list<std::int64_
 
 }  // namespace
 
+namespace {
+
+/// What does not go together with layers of experts, or with dividing them.
+std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  const NativeOptions& options = plan.framework.native;
+  if (expert_count(model) == 0) {
+    if (options.capacity_factor == 0) return std::nullopt;
+    return DivisionProblem{"framework.capacity_factor", "a dense model has no experts", "0"};
+  }
+  for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
+                                    {"parallel.pipeline", p.pipeline},
+                                    {"parallel.context", p.context}})
+    if (degree > 1)
+      return DivisionProblem{
+          key, fmt::format("the native engine has no degree {} with layers of experts", degree),
+          "1"};
+  if (p.expert > 1 && options.states_on_host())
+    return DivisionProblem{"framework.offload_optimizer",
+                           "the native engine has no states on the host where ranks divide experts",
+                           "none, or parallel.expert 1"};
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan) {
+  if (auto problem = experts_problem(model, plan)) return problem;
   const std::int64_t tensor = plan.parallel.tensor;
   if (tensor == 1) return std::nullopt;
   const NativeLayout layout = native_layout(model, Parallel{});

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "base/checked.h"
 #include "frameworks/native/layout.h"
 #include "frameworks/native/stages.h"
+#include "plan/group.h"
 #include "plan/plan.h"
 #include "program/tape.h"
 
@@ -30,6 +32,7 @@ struct Native {
         stage(run.framework.native.zero_stage),
         world(run.data_ranks()),
         tensor(run.parallel.tensor),
+        experts(run.parallel.expert),
         rows(checked_mul(run.workload.micro_batch,
                          layout.decoder ? run.workload.sequence_length : 1)),
         width(size_of(run.precision.params)),
@@ -43,17 +46,25 @@ struct Native {
   std::int64_t stage;       ///< ZeRO's
   std::int64_t world;       ///< ranks with other samples, which ZeRO divides over
   std::int64_t tensor;      ///< ranks that share each layer
+  std::int64_t experts;     ///< ranks that divide the experts of each layer
   std::int64_t rows;        ///< of a micro-batch
   std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
   bool offloads;            ///< masters and moments are on the host
   bool parameters_on_host;  ///< and the shards of the parameters
   bool delayed;             ///< a step is updated beside the next one
 
-  std::int64_t parts() const { return stage == 0 ? 1 : world; }
-  std::int64_t padded(const NativeUnit& u) const {
-    return round_up(u.elements, kElements * parts());
+  std::int64_t parts(const NativeUnit& u) const {
+    if (stage == 0) return 1;
+    return u.experts ? world / experts : world;
   }
-  std::int64_t shard(const NativeUnit& u) const { return padded(u) / parts(); }
+  /// The ranks that have the same parameters of a unit.
+  Group group_of(const NativeUnit& u) const {
+    return u.experts && experts > 1 ? Group::expert_data : Group::data;
+  }
+  std::int64_t padded(const NativeUnit& u) const {
+    return round_up(u.elements, kElements * parts(u));
+  }
+  std::int64_t shard(const NativeUnit& u) const { return padded(u) / parts(u); }
 
   /// Elements of the slots that units take turns in: blocks alternate between two; embedding and
   /// head share one unless they are needed together.
@@ -68,6 +79,8 @@ struct Native {
       }
     }
     if (!layout.decoder) return sizes;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(layout.experts.count, 2); ++i)
+      sizes.push_back(padded(layout.experts));
     const std::int64_t first = padded(layout.embedding), last = padded(layout.head);
     if (layout.tied) {
       sizes.push_back(first);
@@ -100,15 +113,51 @@ struct Native {
     return tensor > 1 ? native_tensor(checked_mul(3 * tensor, logit_rows()), 4) : 0;
   }
 
+  /// Slots that an expert has of each rank; 0: as many as it is given.
+  std::int64_t capacity() const {
+    const double factor = plan.framework.native.capacity_factor;
+    if (factor == 0) return experts > 1 ? rows : 0;
+    const auto share = static_cast<double>(checked_mul(rows, layout.block.per_token)) /
+                       static_cast<double>(layout.block.experts);
+    return static_cast<std::int64_t>(
+        std::clamp(std::ceil(factor * share), 1.0, static_cast<double>(rows)));
+  }
+  /// Rows that a rank's experts compute with in a layer; 0: one MLP computes with all rows.
+  std::int64_t expert_rows() const {
+    const NativeBlock& k = layout.block;
+    return capacity() > 0 ? checked_mul(k.experts, capacity()) : checked_mul(rows, k.per_token);
+  }
+  std::int64_t expert_matrix(std::int64_t columns) const {
+    return native_tensor(checked_mul(expert_rows(), columns), width);
+  }
+  /// What ranks that divide experts have on its way: [expert rows, hidden].
+  std::int64_t exchanged_rows() const {
+    return experts > 1 ? expert_matrix(layout.block.hidden) : 0;
+  }
+
+  /// What an MLP keeps of its products, and what it makes again under selective checkpointing.
+  std::int64_t mlp_products() const {
+    const NativeBlock& k = layout.block;
+    if (k.experts == 0) return matrix(k.up);
+    // Logits; weights, choices and slots of each token; the slots' rows and the experts' counts.
+    const std::int64_t router = matrix(k.experts) + 3 * statistic(k.per_token) +
+                                native_tensor(expert_rows(), 4) + native_tensor(k.experts, 4);
+    return router + expert_matrix(k.up) + expert_matrix(k.hidden);
+  }
+  std::int64_t mlp_renewed() const {
+    const NativeBlock& k = layout.block;
+    return k.experts == 0 ? matrix(k.inner) : expert_matrix(k.hidden) + expert_matrix(k.inner);
+  }
+
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
     const NativeBlock& k = layout.block;
-    return 2 * stream() + matrix(k.inner) + (k.head_norms ? matrix(k.packed) : 0);
+    return 2 * stream() + mlp_renewed() + (k.head_norms ? matrix(k.packed) : 0);
   }
   std::int64_t products() const {
     const NativeBlock& k = layout.block;
     std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() + matrix(k.packed) +
-                       statistic(k.query_heads) + matrix(k.query_width) + stream() + matrix(k.up);
+                       statistic(k.query_heads) + matrix(k.query_width) + stream() + mlp_products();
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
     return sum;
   }

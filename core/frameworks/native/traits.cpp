@@ -29,6 +29,12 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
   // A group that is the world is the world's communicator.
   for (const Group group : {Group::tensor, Group::data, Group::pipeline})
     if (list.ranks(group) < plan.cluster.world()) list.add_divided(group);
+  if (const std::int64_t experts = plan.parallel.expert; experts > 1) {
+    const bool all = experts == plan.cluster.world();
+    if (!all)
+      for (const Group group : {Group::expert, Group::expert_data}) list.add_divided(group);
+    list.at(all ? "world" : name_of(Group::expert)).peers = {experts - 1, experts - 1};
+  }
   if (plan.parallel.pipeline == 1) return;
   const bool all = plan.parallel.pipeline == plan.cluster.world();
   const std::int64_t neighbours = plan.parallel.pipeline == 2 ? 1 : 2;  // in a ring
@@ -62,9 +68,9 @@ constinit const FrameworkTraits kNativeTraits{
                 .virtual_pipeline = Support::yes,
                 .sequence = Support::never,
                 .context = Support::never,
-                .expert = Support::never},
+                .expert = Support::yes},
     .split = SplitStyle::megatron,
-    .experts = usual::has_all_tokens,
+    .experts = usual::dispatches_tokens,
     .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = true,

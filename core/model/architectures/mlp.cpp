@@ -5,6 +5,12 @@
 #include "model/layers/heads.h"
 
 namespace shardplan {
+namespace {
+
+/// More layers than any network has: each is lowered by itself.
+constexpr std::size_t kMostLayers = 4096;
+
+}  // namespace
 
 Model perceptron(const std::vector<std::int64_t>& widths, const BuildOptions& options,
                  const std::string& file, const std::string& key) {
@@ -13,6 +19,11 @@ Model perceptron(const std::vector<std::int64_t>& widths, const BuildOptions& op
                       .key = key,
                       .message = fmt::format("{} widths", widths.size()),
                       .expected = "at least two: the inputs' and the outputs'"});
+  if (widths.size() - 1 > kMostLayers)
+    throw InputError({.file = file,
+                      .key = key,
+                      .message = fmt::format("{} layers", widths.size() - 1),
+                      .expected = fmt::format("at most {}", kMostLayers)});
   for (std::size_t i = 0; i < widths.size(); ++i)
     if (widths[i] < 1 || widths[i] > kLargestDimension)
       throw InputError({.file = file,

@@ -71,8 +71,9 @@ struct Node {
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
-  NodeId over = kNone;   ///< kernel: its result is written where this one is, if nobody needs it
-  bool further = false;  ///< kernel: a result of the call that made its first input
+  bool untagged = false;  ///< made within a function of autograd, whose results no checkpoint tags
+  NodeId over = kNone;    ///< kernel: its result is written where this one is, if nobody needs it
+  bool further = false;   ///< kernel: a result of the call that made its first input
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run eagerly or by
   /// autograd.
   std::int32_t part = 0;

@@ -174,6 +174,7 @@ std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward
       if (node.backward || seen[at(id)]) continue;
       seen[at(id)] = true;
       kept[at(id)] = node.kind == NodeKind::input || node.kind == NodeKind::chained ||
+                     (node.untagged && id < first_backward) ||
                      (traits_of(node.kind).call && id < first_backward &&
                       tags[static_cast<std::size_t>(node.op)]);
       if (!kept[at(id)]) open.push_back(id);

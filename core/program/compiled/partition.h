@@ -14,7 +14,7 @@ namespace shardplan::compiled {
 /// input is kept if that is cheapest.
 /// What the model returns, `returned`, is not computed again.
 /// `tags`, by operation: results that selective checkpointing keeps; all else of the forward pass
-/// is computed again. Empty: the segment is not checkpointed.
+/// is computed again, but for what has no tag. Empty: the segment is not checkpointed.
 std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward,
                                   const std::vector<bool>& tags);
 

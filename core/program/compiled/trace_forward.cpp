@@ -101,8 +101,10 @@ void Trace::linear(std::size_t i) {
   constexpr std::int64_t kAligned = 16;  // bytes
   const std::int64_t row = view_.parameter(op.weight).shape.front() * size_of(graph.at(w).type);
   graph.at(of(op.out)).padded = row % kAligned != 0;
-  // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit).
+  // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit), in a
+  // function of autograd (MatMul4Bit).
   graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);
+  graph.at(of(op.out)).untagged = view_.parameter(op.weight).widened();
 }
 
 /// Statistics of rows in fp32, and the rest element by element.

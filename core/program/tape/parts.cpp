@@ -16,7 +16,8 @@ std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options) {
     const bool counts =
         options.kept == KeptResults::most_products && op.kind == OpKind::linear && op.bias == kNone;
     if (counts) ++plain_products;
-    kept.push_back(is_product(op.kind) && !(counts && plain_products % options.product_share == 0));
+    kept.push_back(options.kept != KeptResults::untagged && is_product(op.kind) &&
+                   !(counts && plain_products % options.product_share == 0));
   }
   return kept;
 }

@@ -73,8 +73,10 @@ def pytorch_losses(job, model, text, attention, device):
     losses = []
     for step in range(job["run"]["steps"]):
         tokens, targets = windows(text, job, step)
-        logits = model(input_ids=tokens.to(device), use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.to(device).flatten())
+        result = model(input_ids=tokens.to(device), use_cache=False)
+        loss = torch.nn.functional.cross_entropy(result.logits.float().flatten(0, 1), targets.to(device).flatten())
+        if getattr(result, "aux_loss", None) is not None:  # as the class adds it where it is given labels
+            loss = loss + model.router_aux_loss_coef * result.aux_loss
         loss.backward()
         if masters is not None:
             for master, parameter in zip(masters, model.parameters()):

@@ -26,15 +26,18 @@ def _cpu():
 
 
 def environment(**libraries):
-    """`libraries`: the versions of those that only some programs use."""
-    return {
+    """`libraries`: the versions of those that only some programs use. Without a GPU nothing is said of one."""
+    gpu = {
         "gpu": torch.cuda.get_device_name(),
         "gpu_bytes": torch.cuda.mem_get_info()[1],
         "driver": _driver(),
+        "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
+    } if torch.cuda.is_available() else {}
+    return {
+        **gpu,
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "cuda": torch.version.cuda,
-        "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         **libraries,

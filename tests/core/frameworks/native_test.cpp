@@ -5,6 +5,7 @@
 #include "frameworks/native/layout.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
+#include "parallel/sharding.h"
 #include "simulator/memory.h"
 #include "support/plan_testing.h"
 
@@ -134,6 +135,75 @@ TEST(NativePipelines, send_each_micro_batch_on_and_its_gradient_back) {
       sent += line.payload_bytes;
   EXPECT_EQ(sent, 6 * message);
   EXPECT_EQ(worst_program(model, plan).bubble_share, 2.0 / 6);
+}
+
+constexpr std::string_view kMixtral = R"({"model_type": "mixtral", "hidden_size": 1024,
+  "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8,
+  "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 1280})";
+
+TEST(NativeLowering, divides_experts_over_their_ranks_and_all_else_over_all) {
+  const Model model = model_of(kMixtral);
+  const std::int64_t experts = std::int64_t{4} * 8 * 3 * 1024 * 256;
+  const std::int64_t others = model.parameter_count() - experts;
+  for (const std::int64_t ranks : {1, 2, 4}) {
+    const auto states = [&](std::int64_t stage) {
+      Plan plan = native_plan(stage, "bf16-master", 4);
+      plan.parallel.expert = ranks;
+      return model_states(model, plan);
+    };
+    const std::int64_t here = others + experts / ranks;
+    EXPECT_EQ(states(0), 16 * here) << ranks;
+    // Copies of an expert are fewer than ranks, and divide its states.
+    EXPECT_EQ(states(1), 4 * here + 12 * (others + experts) / 4) << ranks;
+    EXPECT_EQ(states(3), 16 * (others + experts) / 4) << ranks;
+  }
+}
+
+TEST(NativeLowering, sends_rows_of_experts_there_and_back_in_both_passes) {
+  const Model model = model_of(kMixtral);
+  Plan plan = native_plan(1, "bf16-master", 4);
+  plan.parallel.expert = 4;
+  plan.workload.micro_batch = 2;
+  plan.workload.sequence_length = 64;
+  const auto sent = [&] {
+    std::int64_t sum = 0;
+    for (const TrafficLine& line : estimate(model, plan, Calibration{}).traffic)
+      if (line.what == "rows of experts") sum += line.payload_bytes;
+    return sum;
+  };
+  // Every row may go to one expert: room for all of them in each.
+  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 128 * 1024 * 2);
+  plan.framework.native.capacity_factor = 1.5;  // 128 · 2 / 8 · 1.5
+  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 48 * 1024 * 2);
+}
+
+TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
+  const Model model = model_of(kMixtral);
+  const auto key_of = [&](auto&& change, const Model& of) {
+    Plan plan = native_plan(1, "bf16-master", 4);
+    change(plan);
+    const auto problem = sharding_problem(of, plan);
+    return problem ? problem->key : std::string();
+  };
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.expert = 4; }, model), "");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = 2; }, model), "parallel.tensor");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.pipeline = 2; }, model), "parallel.pipeline");
+  EXPECT_EQ(key_of(
+                [](Plan& p) {
+                  p.parallel.expert = 2;
+                  p.framework.native.offload_optimizer = OffloadDevice::cpu;
+                },
+                model),
+            "framework.offload_optimizer");
+  EXPECT_EQ(key_of([](Plan& p) { p.framework.native.capacity_factor = 1; }, model_of(kLlama)),
+            "framework.capacity_factor");
+}
+
+TEST(NativeLowering, refuses_experts_in_some_blocks_alone) {
+  const Model model = model_of(R"({"model_type": "qwen3_moe", "hidden_size": 128,
+    "num_hidden_layers": 4, "num_attention_heads": 4, "num_experts": 4, "num_experts_per_tok": 2,
+    "mlp_only_layers": [1]})");
+  EXPECT_THROW(estimate(model, native_plan(0, "bf16-master", 1), Calibration{}), InputError);
 }
 
 TEST(NativeLowering, refuses_what_the_engine_does_not_run) {

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "embedded/files.h"
 #include "embedded/json.h"
@@ -24,6 +27,22 @@ TEST(Embedded, FilesAreThoseOfTheDataFolder) {
     else
       EXPECT_EQ(file.bytes, read_text_file(source)) << source;
   }
+}
+
+TEST(Embedded, ValuesOfEveryKindAreAsPacked) {
+  const Json json = Json::parse(R"({
+    "nothing": null, "yes": true, "no": false, "text": "Speicher für 7B", "empty": "",
+    "small": [0, 127, -1, -32], "large": [128, 65535, 4294967295, 18446744073709551615],
+    "negative": [-33, -128, -32768, -2147483648, -9223372036854775808],
+    "parts": [0.5, -1e300, 3.4], "object": {}, "list": []})");
+  Json all = json;
+  for (int i = 0; i < 70'000; ++i) all["long"].push_back(i);
+  for (int i = 0; i < 300; ++i) all["wide"][std::string(static_cast<std::size_t>(i), 'k')] = i;
+  const std::vector<std::uint8_t> packed = Json::to_msgpack(all);
+  const std::string_view bytes(reinterpret_cast<const char*>(packed.data()), packed.size());
+  EXPECT_EQ(unpacked(bytes), all);
+  EXPECT_THROW(unpacked(bytes.substr(0, bytes.size() - 1)), std::logic_error);
+  EXPECT_THROW(unpacked("\xc1"), std::logic_error);
 }
 
 TEST(Embedded, EveryNameOfAModelLeadsToItsEntry) {

@@ -97,6 +97,8 @@ TEST(LoadModel, APerceptronIsLinearLayersWithReluBetween) {
   EXPECT_THAT(error_of(R"({"mlp": []})"), HasSubstr("at least two"));
   EXPECT_THAT(error_of(R"({"mlp": [784, 0, 10]})"), HasSubstr("model.mlp[1]"));
   EXPECT_THAT(error_of(R"({"mlp": "wide"})"), HasSubstr("a list of positive integers"));
+  const Json endless{{"mlp", std::vector<int>(300'000, 10)}};
+  EXPECT_THAT(error_of(endless.dump()), HasSubstr("299999 layers; expected at most 4096"));
 }
 
 TEST(GenericDecoder, IsWithinTwoPercentOfTheSizeAskedFor) {

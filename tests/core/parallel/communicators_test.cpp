@@ -47,6 +47,14 @@ TEST(Communicators, OfPyTorchAreTheWorlds) {
     }
 }
 
+TEST(Communicators, OfTheEnginesExpertsAreTheWorldWhereTheySpanIt) {
+  Plan plan = plan_of(FrameworkKind::native, "bf16-pure", 4);
+  plan.parallel.expert = 2;
+  EXPECT_THAT(names(plan), ElementsAre("world", "expert", "expert-data"));
+  plan.parallel.expert = 4;
+  EXPECT_THAT(names(plan), ElementsAre("world"));
+}
+
 TEST(Communicators, OfAMeshAreThoseThatTheWorldsIsNot) {
   Plan plan = plan_of(FrameworkKind::fsdp2, "bf16-autocast", 4);
   plan.framework.fsdp2.hybrid_shard_size = 2;

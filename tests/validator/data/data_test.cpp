@@ -142,15 +142,44 @@ TEST_F(Files, that_are_no_safetensors_are_refused) {
   EXPECT_THAT(message([&] { Safetensors(folder_.path("none")); }), HasSubstr("cannot be read"));
 }
 
+bool has_all(const std::string&) {
+  return true;
+}
+
+TEST(PretrainedRows, of_experts_are_one_tensor_a_layer_or_one_an_expert) {
+  const DecoderSpec s = testing::tiny_mixtral();
+  const auto up = pretrained_rows(s, "blocks.1.experts", "up.weight", has_all);
+  ASSERT_EQ(up.size(), 1U);
+  EXPECT_EQ(up[0].name, "layers.1.mlp.experts.gate_up_proj");
+  EXPECT_EQ(up[0].count, 4 * 24);
+  EXPECT_EQ(pretrained_rows(s, "blocks.1", "router.weight", has_all)[0].name,
+            "layers.1.mlp.gate.weight");
+
+  const auto has_none = [](const std::string&) { return false; };
+  const auto each = pretrained_rows(s, "blocks.1.experts", "up.weight", has_none);
+  ASSERT_EQ(each.size(), 8U);
+  EXPECT_EQ(each[7].name, "layers.1.block_sparse_moe.experts.3.w3.weight");
+  EXPECT_EQ(each[7].first, 3 * 24 + 12);
+  EXPECT_EQ(each[7].count, 12);
+  EXPECT_EQ(pretrained_rows(s, "blocks.1", "router.weight", has_none)[0].name,
+            "layers.1.block_sparse_moe.gate.weight");
+  const auto down =
+      pretrained_rows(testing::tiny_qwen3_moe(), "blocks.0.experts", "down.weight", has_none);
+  ASSERT_EQ(down.size(), 8U);
+  EXPECT_EQ(down[2].name, "layers.0.mlp.experts.2.down_proj.weight");
+  EXPECT_EQ(down[2].first, 32);
+}
+
 TEST(PretrainedRows, of_a_llama_split_fused_projections) {
   const DecoderSpec s = testing::tiny_llama();
-  const auto qkv = pretrained_rows(s, "blocks.1", "qkv.weight");
+  const auto qkv = pretrained_rows(s, "blocks.1", "qkv.weight", has_all);
   ASSERT_EQ(qkv.size(), 3U);
   EXPECT_EQ(qkv[1].name, "layers.1.self_attn.k_proj.weight");
   EXPECT_EQ(qkv[1].first, 16);
   EXPECT_EQ(qkv[1].count, 8);
-  EXPECT_EQ(pretrained_rows(s, "blocks.0", "up.weight")[1].name, "layers.0.mlp.up_proj.weight");
-  EXPECT_EQ(pretrained_rows(s, "head", "norm.weight")[0].name, "norm.weight");
+  EXPECT_EQ(pretrained_rows(s, "blocks.0", "up.weight", has_all)[1].name,
+            "layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(pretrained_rows(s, "head", "norm.weight", has_all)[0].name, "norm.weight");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ void nudge(Trainer& trainer, int unit, std::int64_t i, double by) {
   trainer.weights().owned(unit).as<double>()[i] += by;
 }
 
-void expect_gradients_match(const NetworkSpec& spec, Keep keep) {
-  TestRun run{.keep = keep};
+void expect_gradients_match(const NetworkSpec& spec, Keep keep, double capacity_factor = 0) {
+  TestRun run{.keep = keep, .capacity_factor = capacity_factor};
   run.options.dtype = run.options.optimizer.states = DType::f64;
   with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
     trainer.gradients_of(batches);
@@ -55,16 +55,30 @@ TEST(Gradients, of_a_llama_with_grouped_queries_match_finite_differences) {
 TEST(Gradients, of_a_qwen3_with_head_norms_match_finite_differences) {
   expect_gradients_match(tiny_qwen3(), Keep::everything);
 }
+TEST(Gradients, of_experts_and_their_balance_match_finite_differences) {
+  expect_gradients_match(tiny_mixtral(), Keep::everything);
+}
+TEST(Gradients, of_experts_whose_weights_are_not_renormalised_match_finite_differences) {
+  expect_gradients_match(tiny_qwen3_moe(), Keep::everything);
+}
+TEST(Gradients, of_experts_that_drop_rows_match_finite_differences) {
+  expect_gradients_match(tiny_mixtral(), Keep::everything, 0.75);
+  expect_gradients_match(tiny_qwen3_moe(), Keep::everything, 0.5);
+}
 TEST(Gradients, of_a_perceptron_match_finite_differences) {
   expect_gradients_match(MlpSpec{{7, 9, 5}}, Keep::everything);
 }
 TEST(Gradients, do_not_change_when_blocks_are_checkpointed) {
   expect_gradients_match(tiny_gpt2(), Keep::inputs);
   expect_gradients_match(tiny_qwen3(), Keep::inputs);
+  expect_gradients_match(tiny_mixtral(), Keep::inputs);
+  expect_gradients_match(tiny_mixtral(), Keep::inputs, 0.75);
 }
 TEST(Gradients, do_not_change_when_norms_and_activations_are_done_again) {
   expect_gradients_match(tiny_gpt2(), Keep::products);
   expect_gradients_match(tiny_qwen3(), Keep::products);
+  expect_gradients_match(tiny_qwen3_moe(), Keep::products);
+  expect_gradients_match(tiny_mixtral(), Keep::products, 0.75);
 }
 
 }  // namespace

@@ -160,6 +160,69 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
                   fmt::format("{} on {}", precision, cluster));
 }
 
+Json mixtral(std::int64_t experts, std::int64_t per_token) {
+  return {{"model_type", "mixtral"},      {"hidden_size", 256},
+          {"intermediate_size", 448},     {"num_hidden_layers", 5},
+          {"num_attention_heads", 8},     {"num_key_value_heads", 4},
+          {"num_local_experts", experts}, {"num_experts_per_tok", per_token},
+          {"vocab_size", 1000},           {"output_router_logits", true}};
+}
+
+Json qwen3_moe() {
+  return {{"model_type", "qwen3_moe"},
+          {"hidden_size", 192},
+          {"moe_intermediate_size", 80},
+          {"num_hidden_layers", 1},
+          {"num_attention_heads", 6},
+          {"num_key_value_heads", 2},
+          {"head_dim", 40},
+          {"num_experts", 16},
+          {"num_experts_per_tok", 5},
+          {"attention_bias", true},
+          {"tie_word_embeddings", true},
+          {"vocab_size", 131}};
+}
+
+/// `document` with experts divided over `ranks`, which have room for `capacity_factor` as many rows
+/// as an even share.
+Json divided(Json document, std::int64_t ranks, double capacity_factor) {
+  document["parallel"] = {{"expert", ranks}};
+  document["framework"]["capacity_factor"] = capacity_factor;
+  return document;
+}
+
+TEST_P(EveryStage, of_experts_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const double factor : {0.0, 1.25})
+      for (const char* cluster : {"1xH200", "4xH200", "2x8xH200"})
+        for (const std::int64_t ranks : {1, 2, 4}) {
+          if (std::string(cluster) == "1xH200" && ranks > 1) continue;
+          const std::string what =
+              fmt::format("{} on {}, {}, {}", ranks, cluster, checkpointing, factor);
+          expect_same(divided(job(mixtral(8, 2), GetParam(), cluster, "bf16-master", checkpointing,
+                                  3, 77, 2),
+                              ranks, factor),
+                      "mixtral, " + what);
+          expect_same(divided(job(qwen3_moe(), GetParam(), cluster, "fp32", checkpointing, 2, 100),
+                              ranks, factor),
+                      "qwen3_moe, " + what);
+        }
+}
+
+TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
+  for (const char* precision : {"fp32", "bf16-pure", "bf16-master", "fp16-master"})
+    for (const std::int64_t ranks : {1, 4})
+      expect_same(divided(job(mixtral(4, 3), GetParam(), "4xH200", precision, "none", 1, 333, 3),
+                          ranks, 1.0),
+                  fmt::format("{}, {}", precision, ranks));
+  // Large enough for a workspace of its own, and offloaded where experts are not divided.
+  expect_same(
+      divided(job("mixtral-8x7b-v0.1", GetParam(), "8xH200", "bf16-pure", "full", 2, 4096), 8, 1.5),
+      "mixtral-8x7b");
+  expect_same_offloaded(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", "full", 3, 77, 2),
+                        "mixtral");
+}
+
 /// Every stage of a pipeline: its ranks need different amounts.
 void expect_same_of_stages(const Json& document, const std::string& what) {
   static const HardwareCatalog kHardware = load_hardware_catalog();

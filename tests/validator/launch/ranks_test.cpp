@@ -52,6 +52,16 @@ void expect_collectives(Backend& backend, Communicator& c) {
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(all.as<float>()[2 * r + i], static_cast<float>(10 * r + i));
 
+  // Two blocks of a part of three elements for each rank.
+  const Tensor sent = tensor(2 * ranks * 3), received = tensor(2 * ranks * 3);
+  c.connect_all();
+  c.all_to_all(received, sent, 2);
+  for (int b = 0; b < 2; ++b)
+    for (int r = 0; r < ranks; ++r)
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(received.as<float>()[(b * ranks + r) * 3 + i],
+                  static_cast<float>(10 * r + (b * ranks + c.rank()) * 3 + i));
+
   const Tensor told = tensor(3);
   c.broadcast(told, ranks - 1);
   EXPECT_EQ(told.as<float>()[2], static_cast<float>(10 * (ranks - 1) + 2));

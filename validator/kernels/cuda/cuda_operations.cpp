@@ -98,6 +98,30 @@ void CudaBackend::joined_cross_entropy(const JoinedCrossEntropy& o) {
   cuda::joined_cross_entropy(launch_, o);
 }
 
+void CudaBackend::route_forward(const RouteForward& o) {
+  cuda::route_forward(launch_, o);
+}
+
+void CudaBackend::route_backward(const RouteBackward& o) {
+  cuda::route_backward(launch_, o);
+}
+
+void CudaBackend::place_rows(const PlaceRows& o) {
+  cuda::place_rows(launch_, o);
+}
+
+void CudaBackend::combine_rows(const CombineRows& o) {
+  cuda::combine_rows(launch_, o);
+}
+
+void CudaBackend::combine_backward(const CombineBackward& o) {
+  cuda::combine_backward(launch_, o);
+}
+
+void CudaBackend::balance_loss(const Tensor& loss, const Tensor& balance, float scale) {
+  cuda::balance_loss(launch_, loss, balance, scale);
+}
+
 void CudaBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
   cuda::sum(launch_, out, x, accumulate);
 }

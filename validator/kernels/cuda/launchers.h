@@ -57,6 +57,16 @@ void cross_entropy(const Launch& launch, const CrossEntropy& o);
 void loss_parts(const Launch& launch, const LossParts& o);
 void joined_cross_entropy(const Launch& launch, const JoinedCrossEntropy& o);
 
+// router.cu; scratch of at most 9 MB, less than matrix products have
+void route_forward(const Launch& launch, const RouteForward& o);
+void route_backward(const Launch& launch, const RouteBackward& o);
+void balance_loss(const Launch& launch, const Tensor& loss, const Tensor& balance, float scale);
+
+// expert_rows.cu
+void place_rows(const Launch& launch, const PlaceRows& o);
+void combine_rows(const Launch& launch, const CombineRows& o);
+void combine_backward(const Launch& launch, const CombineBackward& o);
+
 // rank_sums.cu
 inline constexpr std::size_t kMostRanksOfAGpu = 32;
 /// to = the sum of `parts` in their order; one of them may be `to`.

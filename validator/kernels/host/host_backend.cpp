@@ -141,6 +141,14 @@ class HostBackend final : public Backend {
   void cross_entropy(const CrossEntropy& o) override { host::cross_entropy(o); }
   void loss_parts(const LossParts& o) override { host::loss_parts(o); }
   void joined_cross_entropy(const JoinedCrossEntropy& o) override { host::joined_cross_entropy(o); }
+  void route_forward(const RouteForward& o) override { host::route_forward(o); }
+  void route_backward(const RouteBackward& o) override { host::route_backward(o); }
+  void place_rows(const PlaceRows& o) override { host::place_rows(o); }
+  void combine_rows(const CombineRows& o) override { host::combine_rows(o); }
+  void combine_backward(const CombineBackward& o) override { host::combine_backward(o); }
+  void balance_loss(const Tensor& loss, const Tensor& balance, float scale) override {
+    host::balance_loss(loss, balance, scale);
+  }
   void sum(const Tensor& out, const Tensor& x, bool accumulate) override {
     host::sum(out, x, accumulate);
   }

@@ -1,6 +1,7 @@
 // The host back end's operations, by file: what device/backend.h says of each holds here.
 #pragma once
 
+#include "device/expert_operands.h"
 #include "device/operands.h"
 
 namespace shardplan::validator::host {
@@ -40,6 +41,14 @@ void cross_entropy(const CrossEntropy& o);
 // divided_loss.cpp
 void loss_parts(const LossParts& o);
 void joined_cross_entropy(const JoinedCrossEntropy& o);
+
+// experts.cpp
+void route_forward(const RouteForward& o);
+void route_backward(const RouteBackward& o);
+void place_rows(const PlaceRows& o);
+void combine_rows(const CombineRows& o);
+void combine_backward(const CombineBackward& o);
+void balance_loss(const Tensor& loss, const Tensor& balance, float scale);
 
 // elementwise.cpp
 void fill(const Tensor& x, float value);

@@ -54,7 +54,8 @@ class Offload : public ::testing::TestWithParam<int> {};
 
 TEST_P(Offload, gives_the_same_losses_to_the_bit) {
   const int stage = GetParam();
-  const NetworkSpec specs[] = {tiny_gpt2(), tiny_llama(), tiny_qwen3(), MlpSpec{{7, 9, 6, 5}}};
+  const NetworkSpec specs[] = {tiny_gpt2(), tiny_llama(), tiny_qwen3(), tiny_qwen3_moe(),
+                               MlpSpec{{7, 9, 6, 5}}};
   for (const NetworkSpec& spec : specs)
     for (const int world : {1, 2, 4}) {
       const TestRun run = run_of(kFp32, stage, world, 4 / world);

@@ -1,0 +1,198 @@
+// A router and experts, a gated MLP each, as Mixtral's (arXiv 2401.04088) and Qwen 3's:
+//
+//   x ─ router ─ softmax ─ the k largest ─────────────────────────────── weights ─┐
+//   └─ copies in the order of experts ─ (to their ranks) ─ expert ─ (back) ─ Σ weight · row
+//
+// Sizes do not depend on what the router says. Without a capacity there are rows · k slots, and how
+// they are shared out is read from the device once a layer and pass. With one, each expert has as
+// many slots of every rank, used or not, and nothing is read.
+#include <algorithm>
+#include <span>
+
+#include "engine/mlp/mlp.h"
+
+namespace shardplan::validator {
+namespace {
+
+class ExpertMlp final : public Mlp {
+ public:
+  ExpertMlp(const DecoderSpec& spec, int router, const ExpertParameters& parameters,
+            std::int64_t rows, std::int64_t capacity, DType dtype)
+      : spec_(spec),
+        router_(router),
+        parameters_(parameters),
+        rows_(rows),
+        capacity_(capacity),
+        slots_(capacity > 0 ? checked_mul(spec.experts->count, capacity)
+                            : checked_mul(rows, spec.experts->per_token)),
+        dtype_(dtype) {}
+
+  MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,
+                          const MlpActivations& shared) const override {
+    const std::int64_t k = spec_.experts->per_token;
+    const auto tensor = [&](const char* what, DType dtype, Shape shape) {
+      return arena.allocate(name + "." + what, Category::activations, dtype, shape);
+    };
+    MlpActivations a = keep == Keep::products ? shared : renewed(arena, name);
+    a.logits = tensor("logits", dtype_, {rows_, spec_.experts->count});
+    a.weights = tensor("weights", statistic_type(dtype_), {rows_, k});
+    a.chosen = tensor("chosen", DType::i32, {rows_, k});
+    a.places = tensor("places", DType::i32, {rows_, k});
+    a.sources = tensor("sources", DType::i32, {slots_});
+    a.counts = tensor("counts", DType::i32, {spec_.experts->count});
+    a.up = tensor("up", dtype_, {slots_, spec_.up_width()});
+    a.returned = tensor("returned", dtype_, {slots_, spec_.hidden});
+    a.counted = std::make_shared<std::vector<std::int32_t>>();
+    return a;
+  }
+
+  MlpActivations allocate_shared(Arena& arena) const override { return renewed(arena, "renewed"); }
+
+  void forward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+               const Tensor& x, const Tensor& result) const override {
+    run(ranks, p, a, x, ranks.tally);
+    device(ranks).combine_rows(
+        {.out = result, .slots = a.returned, .places = a.places, .weights = a.weights});
+  }
+
+  void repeat(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+              const Tensor& x) const override {
+    run(ranks, p, a, x, nullptr);
+  }
+
+  void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const override {
+    dispatch(ranks, a, x);
+    device(ranks).activation_forward(spec_.activation, a.activated, a.up);
+  }
+
+  void backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+                const Tensor& x, const Tensor& dresult) const override {
+    Backend& on = device(ranks);
+    on.combine_backward(
+        {.slots = a.returned, .weights = a.weights, .places = a.places, .dout = dresult});
+    ranks.experts->send(a.returned, spec_.experts_here());
+    linear_backward(on, p.experts, parameters_.down_weight, a, ranks.experts->beyond(a.returned),
+                    a.activated);
+    on.activation_backward(spec_.activation, a.up, a.activated);
+    linear_backward(on, p.experts, parameters_.up_weight, a, a.up, a.entered);
+    ranks.experts->send(a.entered, spec_.experts_here());
+    on.route_backward({.renormalise = spec_.experts->renormalised,
+                       .logits = a.logits,
+                       .dweights = a.weights,
+                       .experts = a.chosen,
+                       .balance = ranks.tally->balance,
+                       .balance_scale = ranks.tally->slope});
+    on.linear_backward_weight(p.block.slope(router_), a.logits, x, p.block.gradient.accumulate);
+    on.linear_backward_input(x, a.logits, p.block.weight(router_));
+    on.combine_rows({.out = x,
+                     .accumulate = true,
+                     .slots = ranks.experts->beyond(a.entered),
+                     .places = a.places});
+  }
+
+ private:
+  static Backend& device(const MlpRanks& ranks) { return ranks.tensor.device(); }
+
+  MlpActivations renewed(Arena& arena, const std::string& name) const {
+    MlpActivations a;
+    a.entered =
+        arena.allocate(name + ".entered", Category::activations, dtype_, {slots_, spec_.hidden});
+    a.activated =
+        arena.allocate(name + ".activated", Category::activations, dtype_, {slots_, spec_.inner});
+    return a;
+  }
+
+  /// Up to what the experts made; what the routers count is added to `tally`, if there is one.
+  void run(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a, const Tensor& x,
+           const RouterTally* tally) const {
+    Backend& on = device(ranks);
+    on.linear_forward(a.logits, x, p.block.weight(router_), {});
+    on.route_forward({.renormalise = spec_.experts->renormalised,
+                      .weights = a.weights,
+                      .experts = a.chosen,
+                      .balance = tally != nullptr ? tally->balance : Tensor{},
+                      .logits = a.logits});
+    on.place_rows({.capacity = capacity_,
+                   .owners = spec_.expert_share.ranks,
+                   .places = a.places,
+                   .rows = a.sources,
+                   .counts = a.counts,
+                   .dropped = tally != nullptr ? tally->dropped : Tensor{},
+                   .experts = a.chosen});
+    if (capacity_ == 0) {
+      a.counted->resize(static_cast<std::size_t>(spec_.experts->count));
+      on.download(std::as_writable_bytes(std::span(*a.counted)), a.counts);
+    }
+    dispatch(ranks, a, x);
+    linear_forward(on, p.experts, parameters_.up_weight, a, a.up, a.entered);
+    on.activation_forward(spec_.activation, a.activated, a.up);
+    linear_forward(on, p.experts, parameters_.down_weight, a, ranks.experts->beyond(a.returned),
+                   a.activated);
+    ranks.experts->receive(a.returned, spec_.experts_here());
+  }
+
+  /// Rows in their slots, those of this rank's experts.
+  void dispatch(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const {
+    // As rows of a table: a slot of nobody becomes zeros.
+    device(ranks).embedding_forward(ranks.experts->beyond(a.entered), a.sources, x, {}, slots_);
+    ranks.experts->receive(a.entered, spec_.experts_here());
+  }
+
+  /// Calls visit(expert here, first slot, slots) for each of this rank's experts.
+  template <typename Visit>
+  void for_each_expert(const MlpActivations& a, Visit&& visit) const {
+    std::int64_t first = 0;
+    for (std::int64_t e = 0; e < spec_.experts_here(); ++e) {
+      const std::int64_t count = capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
+                                               : (*a.counted)[static_cast<std::size_t>(e)];
+      visit(e, first, count);
+      first += count;
+    }
+  }
+
+  /// The matrix of expert `e` in [experts, rows, columns].
+  static Tensor of_expert(const Tensor& all, std::int64_t e) {
+    const std::int64_t rows = all.shape[1], columns = all.shape[2];
+    return all.slice(e * rows * columns, rows * columns).view({rows, columns});
+  }
+
+  void linear_forward(Backend& on, const UnitTensors& unit, int index, const MlpActivations& a,
+                      const Tensor& y, const Tensor& x) const {
+    for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
+      if (count > 0)
+        on.linear_forward(y.row_range(first, count), x.row_range(first, count),
+                          of_expert(unit.weight(index), e), {});
+    });
+  }
+
+  /// The gradients of the experts' weights, then of x, in its place.
+  void linear_backward(Backend& on, const UnitTensors& unit, int index, const MlpActivations& a,
+                       const Tensor& dy, const Tensor& x) const {
+    for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
+      const Tensor slope = of_expert(unit.slope(index), e);
+      if (count == 0) {
+        if (!unit.gradient.accumulate) on.zero(slope);
+        return;
+      }
+      const Tensor rows = x.row_range(first, count), drows = dy.row_range(first, count);
+      on.linear_backward_weight(slope, drows, rows, unit.gradient.accumulate);
+      on.linear_backward_input(rows, drows, of_expert(unit.weight(index), e));
+    });
+  }
+
+  DecoderSpec spec_;  ///< of this rank's part
+  int router_;
+  ExpertParameters parameters_;
+  std::int64_t rows_, capacity_, slots_;
+  DType dtype_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
+                                     const ExpertParameters& parameters, std::int64_t rows,
+                                     std::int64_t capacity, DType dtype) {
+  return std::make_unique<ExpertMlp>(spec, router, parameters, rows, capacity, dtype);
+}
+
+}  // namespace shardplan::validator
