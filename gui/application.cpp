@@ -3,12 +3,12 @@
 #include <QImage>
 #include <QLibraryInfo>
 #include <QLocale>
-#include <QStyleFactory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "models/preferences.h"
 #include "views/accessible.h"
+#include "views/window_style.h"
 
 namespace shardplan::gui {
 
@@ -31,7 +31,7 @@ QFont font_for(const QString& language, QFont font) {
 Application::Application(QApplication& qt)
     : qt_(qt), system_palette_(qt.palette()), system_font_(QApplication::font()) {
   make_views_accessible();
-  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  QApplication::setStyle(new WindowStyle);
   system_palette_ = QApplication::palette();
   constexpr int kMoment = 500;  // milliseconds
   keep_soon_.setSingleShot(true);
@@ -122,6 +122,7 @@ bool Application::save_picture(const QString& path, const QSize& size, double sc
   window_->resize(size);
   window_->show();
   QCoreApplication::processEvents();
+  window_->show_example();
   while (window_->is_busy()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
   QCoreApplication::processEvents();  // the layout follows what came
   QImage image(size * scale, QImage::Format_RGB32);

@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
     parser.addOption({QLatin1String(name), QLatin1String(help), QLatin1String(value)});
   };
   add("job", "open a job file", "FILE");
-  add("page", "show a page: machine, model, training, verdict, plan, ...", "PAGE");
+  add("page", "show a page: start, machine, model, training, verdict, plan, ...", "PAGE");
   add("export", "write a picture of the page and exit; needs no display", "PNG");
   add("size", "of the picture: 1366x768", "WxH");
   add("scale", "of the picture, for displays of high density: 2", "NUMBER");

@@ -85,7 +85,7 @@ launch       memory device engine kernels comm job data
 record       launch
 host_check memory device engine kernels
 kernel_check memory device model engine kernels comm
-cli          memory device engine kernels comm launch record
+cli          memory device engine kernels comm job launch record
 '
 known=' '
 while read -r room allowed; do

@@ -20,7 +20,7 @@ render() { # render PICTURE PAGE LANGUAGE THEME [OPTIONS...]
     --export "$pictures/wizard-$1.png" "${@:5}"
 }
 
-for page in machine model training verdict plan compare accuracy; do
+for page in start machine model training verdict plan compare accuracy validate rent; do
   for language in en ja ko; do
     suffix="-$language"
     [[ "$language" == en ]] && suffix=""

@@ -5,6 +5,7 @@
 
 #include "base/diagnostic.h"
 #include "job/fields.h"
+#include "models/record_library.h"
 
 namespace shardplan::gui {
 namespace {
@@ -54,15 +55,17 @@ void use_ds_config(JobDocument& document, const std::string& path, const Json& c
 
 FileKind kind_of(const Json& json, const std::string& file) {
   if (json.is_object()) {
+    if (is_record(json)) return FileKind::record;
     if (has_any(json, {"model", "cluster"})) return FileKind::job;
     if (has_any(json, {"model_type", "architectures"})) return FileKind::model;
     if (has_any(json, {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
                        "bf16", "fp16", "optimizer", "scheduler"}))
       return FileKind::ds_config;
   }
-  throw InputError({.file = file,
-                    .message = "neither a job nor a configuration",
-                    .expected = "a job, a model's config.json or a ds_config.json"});
+  throw InputError(
+      {.file = file,
+       .message = "neither a job nor a configuration",
+       .expected = "a job, a model's config.json, a ds_config.json or measurement records"});
 }
 
 std::optional<FileKind> take_file(JobDocument& document, const QString& path,
@@ -80,6 +83,8 @@ std::optional<FileKind> take_file(JobDocument& document, const QString& path,
       break;
     case FileKind::ds_config:
       use_ds_config(document, file, content);
+      break;
+    case FileKind::record:
       break;
   }
   return kind;

@@ -191,12 +191,44 @@ void MachineFields::add_node(std::vector<MachineField>& fields) {
       [](Cluster& c, Value v) { c.price_per_hour = v; });
 }
 
+QString MachineFields::help_of(const std::string& pointer) {
+  const std::pair<const char*, QString> kHelp[] = {
+      {"gpus_per_node",
+       tr("GPUs that one machine has: they share its host memory and fast links.")},
+      {"nodes", tr("Machines that work on the job together.")},
+      {"usable_bytes",
+       tr("What one process can allocate on a GPU: the verdict compares the job with it.")},
+      {"memory_bandwidth",
+       tr("Bytes per second that a GPU reads from its memory: what most kernels "
+          "without products wait for.")},
+      {"bf16", tr("Products per second in bf16 without sparsity, as the datasheet says: what "
+                  "computing waits for.")},
+      {"pcie_bandwidth",
+       tr("Bytes per second between a GPU and the host, one direction: what offload waits for.")},
+      {"intra_node_bandwidth",
+       tr("Bytes per second between two GPUs of a node, one direction: NVLink or PCIe.")},
+      {"inter_node_bandwidth",
+       tr("Bytes per second of each GPU between nodes, one direction: the network.")},
+      {"host_memory_bytes",
+       tr("Memory of one machine for what is kept off the GPUs. Empty: not known.")},
+      {"nvme/bytes", tr("Room on the machine's NVMe for what is kept there. Empty: not known.")},
+      {"read_bandwidth", tr("Bytes per second that the NVMe of a machine reads.")},
+      {"write_bandwidth", tr("Bytes per second that the NVMe of a machine writes.")},
+      {"price_per_hour",
+       tr("What one machine costs an hour, in any currency. Empty: the list price "
+          "where there is one.")}};
+  for (const auto& [end, help] : kHelp)
+    if (pointer.ends_with(end)) return help;
+  return {};
+}
+
 std::vector<MachineField> MachineFields::all() {
   std::vector<MachineField> fields;
   add_counts(fields);
   add_gpu(fields);
   add_links(fields);
   add_node(fields);
+  for (MachineField& field : fields) field.help = help_of(field.pointer);
   return fields;
 }
 

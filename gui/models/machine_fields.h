@@ -15,6 +15,7 @@ namespace shardplan::gui {
 
 struct MachineField {
   QString label;
+  QString help = {};     ///< what it is, and what it decides
   std::string pointer;   ///< of the job: tells whether the job says it
   double unit = 1;       ///< what 1 of the field is in core's units: bytes, bytes/s, FLOP/s
   bool whole = false;    ///< a count
@@ -50,6 +51,7 @@ class MachineFields {
   static void add_gpu(std::vector<MachineField>& fields);
   static void add_links(std::vector<MachineField>& fields);
   static void add_node(std::vector<MachineField>& fields);
+  static QString help_of(const std::string& pointer);
 };
 
 }  // namespace shardplan::gui

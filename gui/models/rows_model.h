@@ -35,6 +35,14 @@ class RowsModel final : public QAbstractTableModel {
     endResetModel();
   }
 
+  /// Other columns, with rows of theirs.
+  void set_table(std::vector<Column> columns, std::vector<Row> rows) {
+    beginResetModel();
+    columns_ = std::move(columns);
+    rows_ = std::move(rows);
+    endResetModel();
+  }
+
   const std::vector<Row>& rows() const { return rows_; }
   const Row& row(int at) const { return rows_[static_cast<std::size_t>(at)]; }
 

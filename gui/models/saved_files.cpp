@@ -6,6 +6,7 @@
 #include "export/export.h"
 #include "job/fields.h"
 #include "load/record.h"
+#include "models/engine_job.h"
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/render/render.h"
@@ -53,15 +54,7 @@ std::optional<std::string> command_to_copy(const JobDocument& document) {
   const bool is_saved = !document.path().isEmpty() && !document.is_modified();
   if (is_saved)
     return command_line(document.json(), fs::absolute(document.path().toStdString()).string());
-  Json job = document.json();
-  for (const auto* pointer : {"/framework/ds_config", "/model"}) {
-    const auto said = field_of(job, pointer);
-    std::error_code error;
-    if (!said || !said->is_string()) continue;
-    const fs::path path = fs::path(document.directory()) / said->get<std::string>();
-    if (fs::exists(path, error)) set_field(job, pointer, fs::absolute(path).string());
-  }
-  return command_with_flags(job);
+  return command_with_flags(with_whole_paths(document.json(), document.directory()));
 }
 
 std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {

@@ -6,55 +6,18 @@
 #include "base/format.h"
 #include "models/core_words.h"
 #include "models/preferences.h"
-#include "models/provenance.h"
 #include "models/text.h"
 #include "questions/search/axes.h"
-#include "render/describe.h"
 
 namespace shardplan::gui {
 namespace {
 
-/// Where the axes leave a choice: "ZeRO-3, micro-batch 4, ..."; an axis of one value says nothing.
-QString choices_of(const SearchSpace& space, const Found& found) {
-  QStringList out;
-  for (std::size_t a = 0; a < space.axes.size(); ++a) {
-    const Axis& axis = space.axes[a];
-    if (axis.values.size() < 2) continue;
-    QString name = text(axis.name).replace(QLatin1Char('_'), QLatin1Char(' '));
-    out.push_back(QStringLiteral("%1 %2").arg(name, text(axis.values[found.choice[a]])));
-  }
-  return out.join(QStringLiteral(", "));
-}
-
-/// What each host needs; as a need where nobody knows what it has.
-QString host_of(const ResourceVerdict& host) {
-  if (host.needed == 0) return QStringLiteral("–");
-  const QString bytes = text(format_bytes(host.needed));
-  return host.available ? bytes : SearchSession::tr("if it has %1").arg(bytes);
-}
-
-FoundRow row_of(const SearchSpace& space, const Found& found) {
-  const TimeEstimate& t = found.estimate.time;
-  return {choices_of(space, found),
-          text(format_bytes(found.estimate.device.point)),
-          host_of(found.estimate.verdict.host),
-          t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–"),
-          text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
-          text(format_count(found.plan.cluster.world())),
-          Provenance::device(found.estimate, found.plan) + Provenance::step(found.estimate) +
-              Provenance::rates(found.estimate, found.plan),
-          static_cast<double>(found.estimate.device.point),
-          t.tokens_per_second > 0 ? 1 / t.tokens_per_second : 0};
-}
-
-template <typename Row>
-typename RowsModel<Row>::Column column(QString title, QString Row::*member, QString Row::*hint,
-                                       bool is_number, double Row::*value = nullptr) {
+RowsModel<RuledOutRow>::Column column(QString title, QString RuledOutRow::*member, bool is_number) {
   return {std::move(title),
-          [member, hint, value](const Row& row, int role) -> QVariant {
-            if (role == kValueRole) return value ? QVariant(row.*value) : QVariant(row.*member);
-            if (role == Qt::ToolTipRole) return row.*hint;
-            return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
+          [member](const RuledOutRow& row, int role) -> QVariant {
+            if (role == Qt::ToolTipRole) return row.reason;
+            return role == Qt::DisplayRole || role == kValueRole ? QVariant(row.*member)
+                                                                 : QVariant();
           },
           is_number};
 }
@@ -64,19 +27,11 @@ typename RowsModel<Row>::Column column(QString title, QString Row::*member, QStr
 SearchSession::SearchSession(Session& session, QObject* parent)
     : QObject(parent),
       session_(session),
-      found_(new RowsModel<FoundRow>(
-          {column(tr("each GPU"), &FoundRow::memory, &FoundRow::hint, true, &FoundRow::bytes),
-           column(tr("each host"), &FoundRow::host, &FoundRow::hint, true),
-           column(tr("step"), &FoundRow::step, &FoundRow::hint, true),
-           column(tr("tokens/s"), &FoundRow::tokens, &FoundRow::hint, true,
-                  &FoundRow::seconds_a_token),
-           column(tr("GPUs"), &FoundRow::gpus, &FoundRow::hint, true),
-           column(tr("plan"), &FoundRow::plan, &FoundRow::plan, false)},
-          this)),
-      ruled_out_(new RowsModel<RuledOutRow>(
-          {column(tr("candidates"), &RuledOutRow::count, &RuledOutRow::reason, true),
-           column(tr("ruled out because"), &RuledOutRow::reason, &RuledOutRow::reason, false)},
-          this)) {
+      found_(new RowsModel<FoundRow>(FoundPlans::columns({}, {}), this)),
+      ruled_out_(
+          new RowsModel<RuledOutRow>({column(tr("candidates"), &RuledOutRow::count, true),
+                                      column(tr("ruled out because"), &RuledOutRow::reason, false)},
+                                     this)) {
   connect(&session_, &Session::answered, this, &SearchSession::forget_if_another);
   connect(&work_, &Background::started, this, &SearchSession::started);
   connect(&work_, &Background::progressed, this, &SearchSession::progressed);
@@ -131,9 +86,9 @@ void SearchSession::take(SearchOutcome outcome) {
   outcome_ = std::move(outcome);
   set_preference(Preference::searched_job, text(outcome_->job.dump()));
   set_preference(Preference::objective, static_cast<int>(outcome_->objective));
-  std::vector<FoundRow> found;
-  for (const Found& f : outcome_->result.front) found.push_back(row_of(outcome_->space, f));
-  found_->set_rows(std::move(found));
+  const std::vector<Found>& front = outcome_->result.front;
+  found_->set_table(FoundPlans::columns(outcome_->space, front),
+                    FoundPlans::rows(outcome_->space, front));
   std::vector<RuledOutRow> reasons;
   for (const RuleCount& rule : outcome_->result.ruled_out)
     if (rule.count > 0) reasons.push_back({words(rule.sentence), text(format_count(rule.count))});

@@ -9,20 +9,12 @@
 #include <vector>
 
 #include "models/background.h"
-#include "models/rows_model.h"
+#include "models/found_plans.h"
 #include "models/session.h"
 #include "questions/search/search.h"
 #include "questions/search/space.h"
 
 namespace shardplan::gui {
-
-/// A plan of the front.
-struct FoundRow {
-  QString plan;  ///< the choices that make it
-  QString memory, host, step, tokens, gpus;
-  QString hint;  ///< where its numbers come from
-  double bytes = 0, seconds_a_token = 0;
-};
 
 /// A reason, and how many candidates it ruled out.
 struct RuledOutRow {

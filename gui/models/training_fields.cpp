@@ -113,6 +113,7 @@ TrainingField TrainingFields::sequence_length() {
 
 TrainingField TrainingFields::gpus() {
   return {.label = tr("GPUs"),
+          .help = tr("Of all machines together: data is divided over them"),
           .pointer = "/cluster",
           .most = 4096,
           .read = [](const Job& j) { return QVariant::fromValue(j.plan.cluster.world()); },
@@ -148,6 +149,7 @@ TrainingField TrainingFields::stage() {
 
 TrainingField TrainingFields::offload() {
   return {.label = tr("Offload"),
+          .help = tr("What is kept in the host's memory or on NVMe instead of the GPU"),
           .pointer = "/framework/offload_optimizer",
           .choices = {{tr("nothing"), 0},
                       {tr("optimizer to host"), 1},

@@ -6,7 +6,7 @@
 
 #include "views/legend.h"
 #include "views/meter_bar.h"
-#include "views/pareto_plot.h"
+#include "views/plot_view.h"
 #include "views/share_bar.h"
 #include "views/text_label.h"
 #include "views/timeline_view.h"
@@ -18,7 +18,7 @@ std::optional<QAccessible::Role> role_of(const QObject* object) {
   if (qobject_cast<const TextLabel*>(object) || qobject_cast<const Legend*>(object))
     return QAccessible::StaticText;
   if (qobject_cast<const ShareBar*>(object) || qobject_cast<const TimelineView*>(object) ||
-      qobject_cast<const ParetoPlot*>(object))
+      qobject_cast<const PlotView*>(object))
     return QAccessible::Chart;
   if (qobject_cast<const MeterBar*>(object)) return QAccessible::Graphic;
   return std::nullopt;

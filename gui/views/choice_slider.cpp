@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "models/text.h"
+#include "views/widgets.h"
 
 namespace shardplan::gui {
 
@@ -22,6 +23,8 @@ ChoiceSlider::ChoiceSlider(Session& session, TrainingField field, std::vector<qi
   slider_->setAccessibleName(field_.label);
   slider_->setObjectName(QString::fromStdString(field_.pointer));
   label->setBuddy(slider_);
+  for (QWidget* w : {static_cast<QWidget*>(label), static_cast<QWidget*>(slider_)})
+    explain(w, field_.label, field_.help);
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setVerticalSpacing(0);

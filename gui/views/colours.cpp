@@ -28,6 +28,9 @@ constexpr std::array<Ink, kCategoryCount> kCategories{{
     {0xffafafaf},                        // other
     {0xff332288},                        // KV cache: indigo
 }};
+/// Of the same kind, without those that are too light for a white ground.
+constexpr std::array<QRgb, 7> kSeries{0xff0072b2, 0xffe69f00, 0xff09b87b, 0xffaa6f92,
+                                      0xffa04a2d, 0xff6cb8e7, 0xff777777};
 constexpr std::array<Ink, 6> kActivities{{{0xff0072b2},
                                           {0xffd55e00},
                                           {0xffcc79a7, Qt::Dense3Pattern},
@@ -101,6 +104,18 @@ QColor verdict_colour(Fit fit, const QPalette& palette) {
       break;
   }
   return palette.color(QPalette::WindowText);
+}
+
+QColor grid_colour(const QPalette& palette) {
+  return is_dark(palette) ? QColor::fromRgba(0xff34383d) : QColor::fromRgba(0xffe4e4e0);
+}
+
+QColor series_colour(int series) {
+  return QColor::fromRgba(kSeries[static_cast<std::size_t>(series) % kSeries.size()]);
+}
+
+QColor chosen_colour() {
+  return QColor::fromRgba(0xffde3715);
 }
 
 QString verdict_sign(Fit fit) {

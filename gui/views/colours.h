@@ -21,6 +21,12 @@ QBrush upper_bound_brush(const QPalette& palette);
 QColor ink_on(const QColor& ground);
 /// Readable on the window's ground, dark or light.
 QColor verdict_colour(Fit fit, const QPalette& palette);
+/// Of a plot's grid: seen, and not in the way.
+QColor grid_colour(const QPalette& palette);
+/// Of the n-th kind of points of a plot; after the last one they begin again.
+QColor series_colour(int series);
+/// Of the point that is chosen.
+QColor chosen_colour();
 /// "✓", "≈", "✗", "?": the verdict without colour.
 QString verdict_sign(Fit fit);
 

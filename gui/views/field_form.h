@@ -14,8 +14,10 @@ class FieldForm : public QWidget {
 
  public:
   FieldForm(Session& session, std::vector<TrainingField> fields, QWidget* parent = nullptr);
-  /// Brings all fields up to the session's answer.
+  /// Brings all fields up to the session's answer. What is wrong with a field is told below it.
   void refresh();
+  /// Whether the session's error is told at one of the fields.
+  bool shows_error() const { return shows_error_; }
 
  private:
   struct Row {
@@ -23,13 +25,16 @@ class FieldForm : public QWidget {
     QWidget* editor;  ///< a QComboBox with choices, else a QSpinBox
     QLabel* label;
     QLabel* standing;
+    QLabel* error;
   };
   QWidget* make_editor(std::size_t row);
   void refresh_row(const Row& row);
+  /// Whether the session's error is about the field.
+  bool is_wrong(const Row& row) const;
 
   Session& session_;
   std::vector<Row> rows_;
-  bool is_refreshing_ = false;
+  bool is_refreshing_ = false, shows_error_ = false;
 };
 
 }  // namespace shardplan::gui

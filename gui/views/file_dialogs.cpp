@@ -47,6 +47,12 @@ QString FileDialogs::what_to_open(QWidget* parent, const QString& title) {
   return chosen(dialog);
 }
 
+QStringList FileDialogs::which_to_open(QWidget* parent, const QString& title) {
+  QFileDialog dialog(parent, title, last_folder(), tr("JSON files (*.json);;All files (*)"));
+  dialog.setFileMode(QFileDialog::ExistingFiles);
+  return chosen(dialog).isEmpty() ? QStringList() : dialog.selectedFiles();
+}
+
 QString FileDialogs::folder(QWidget* parent, const QString& title) {
   QFileDialog dialog(parent, title, last_folder());
   dialog.setFileMode(QFileDialog::Directory);

@@ -4,6 +4,7 @@
 
 #include <QCoreApplication>
 #include <QString>
+#include <QStringList>
 #include <vector>
 
 class QWidget;
@@ -24,6 +25,8 @@ class FileDialogs {
   static QString where_to_save(QWidget* parent, const QString& title, const QString& suggested,
                                const std::vector<FileFormat>& formats);
   static QString what_to_open(QWidget* parent, const QString& title);
+  /// Several at once.
+  static QStringList which_to_open(QWidget* parent, const QString& title);
   static QString folder(QWidget* parent, const QString& title);
 };
 

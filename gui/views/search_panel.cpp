@@ -3,9 +3,8 @@
 #include <QHBoxLayout>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <algorithm>
 
-#include "base/format.h"
-#include "models/text.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -13,24 +12,23 @@ namespace shardplan::gui {
 SearchPanel::SearchPanel(Session& session, QWidget* parent)
     : QWidget(parent), session_(session), search_(session) {
   summary_ = make_text(this);
-  plot_ = new ParetoPlot(this);
-  plot_->setAccessibleName(tr("Plans by memory and time"));
-  plot_->set_axes(
-      {tr("memory of each GPU"),
-       [](double bytes) { return text(format_bytes(static_cast<std::int64_t>(bytes))); }},
-      {tr("seconds per million tokens"),
-       [](double seconds) { return QString::number(1e6 * seconds, 'g', 3); }});
+  plot_ = new PlotView(this);
+  plot_->setObjectName(QStringLiteral("front"));
+  plot_->setAccessibleName(tr("The plans that were found, as a plot"));
   use_ = new QPushButton(tr("&Use the selected plan"), this);
   use_->setEnabled(false);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(make_bar());
   layout->addWidget(summary_);
+  layout->addLayout(make_axes());
   layout->addWidget(plot_, 3);
   layout->addWidget(make_lists(), 2);
   layout->addWidget(use_, 0, Qt::AlignLeft);
-  connect(use_, &QPushButton::clicked, this, [this] { search_.use(plot_->selected()); });
-  connect(plot_, &ParetoPlot::selection_changed, this, &SearchPanel::select);
+  connect(use_, &QPushButton::clicked, this, [this] { search_.use(selected_row()); });
+  connect(plot_, &PlotView::selection_changed, this, [this](int point) {
+    if (point >= 0) select(rows_of_points_.at(static_cast<std::size_t>(point)));
+  });
   connect(&session, &Session::answered, this, &SearchPanel::show_whether_it_can);
   show_whether_it_can();
   connect(&search_, &SearchSession::started, this, [this] {
@@ -71,6 +69,31 @@ QLayout* SearchPanel::make_bar() {
   return bar;
 }
 
+QComboBox* SearchPanel::make_axis(const QString& name, Measure begun_with) {
+  auto* box = new QComboBox(this);
+  for (const Measure m : kMeasures) box->addItem(FoundPlans::name_of(m), static_cast<int>(m));
+  box->setCurrentIndex(box->findData(static_cast<int>(begun_with)));
+  box->setAccessibleName(name);
+  connect(box, &QComboBox::activated, this, &SearchPanel::show_plot);
+  return box;
+}
+
+QLayout* SearchPanel::make_axes() {
+  up_ = make_axis(tr("What the plot shows upwards"), Measure::tokens);
+  across_ = make_axis(tr("What the plot shows across"), Measure::memory);
+  up_->setObjectName(QStringLiteral("up"));
+  across_->setObjectName(QStringLiteral("across"));
+  auto* save = new QPushButton(tr("Save the p&lot…"), this);
+  connect(save, &QPushButton::clicked, plot_, &PlotView::ask_and_save);
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(up_);
+  bar->addWidget(new QLabel(tr("by"), this));
+  bar->addWidget(across_);
+  bar->addStretch();
+  bar->addWidget(save);
+  return bar;
+}
+
 QWidget* SearchPanel::make_lists() {
   auto* lists = new QTabWidget(this);
   found_ = make_table(search_.found_model(), tr("Best trade-offs"), this);
@@ -94,23 +117,34 @@ void SearchPanel::show_result() {
   progress_->hide();
   cancel_->setEnabled(false);
   summary_->setText(search_.summary());
-  std::vector<PlotPoint> points;
-  for (const FoundRow& row : search_.found().rows())
-    points.push_back({row.bytes, row.seconds_a_token, row.memory + QStringLiteral(", ") + row.step,
-                      QStringLiteral("<b>%1, %2</b><br>%3%4")
-                          .arg(row.memory, row.step, row.plan.toHtmlEscaped(), row.hint)});
-  const Answer& a = session_.answer();
-  plot_->set_points(std::move(points),
-                    a.estimate ? static_cast<double>(a.estimate->usable_bytes) : 0);
   use_->setEnabled(false);
+  show_plot();
   if (search_.found().rowCount() > 0) select(0);
+}
+
+void SearchPanel::show_plot() {
+  const Answer& a = session_.answer();
+  const auto measure = [](const QComboBox* box) {
+    return static_cast<Measure>(box->currentData().toInt());
+  };
+  const int row = selected_row();
+  plot_->set_data(FoundPlans::plot(search_.found().rows(), measure(across_), measure(up_),
+                                   a.estimate ? static_cast<double>(a.estimate->usable_bytes) : 0,
+                                   rows_of_points_));
+  select(row);
+}
+
+int SearchPanel::selected_row() const {
+  return found_->currentIndex().row();
 }
 
 void SearchPanel::select(int row) {
   use_->setEnabled(row >= 0);
   if (row < 0) return;
-  plot_->select(row);
   if (found_->currentIndex().row() != row) found_->selectRow(row);
+  const auto point = std::find(rows_of_points_.begin(), rows_of_points_.end(), row);
+  plot_->select(point == rows_of_points_.end() ? -1
+                                               : static_cast<int>(point - rows_of_points_.begin()));
 }
 
 }  // namespace shardplan::gui

@@ -9,7 +9,7 @@
 #include <QTableView>
 
 #include "models/search_session.h"
-#include "views/pareto_plot.h"
+#include "views/plot_view.h"
 
 namespace shardplan::gui {
 
@@ -25,16 +25,22 @@ class SearchPanel : public QWidget {
   QLayout* make_bar();
   QWidget* make_lists();
   void show_whether_it_can();
+  QLayout* make_axes();
+  QComboBox* make_axis(const QString& name, Measure begun_with);
   void show_result();
+  /// The plans by the measures that are chosen.
+  void show_plot();
   void select(int row);
+  int selected_row() const;
 
   Session& session_;
   SearchSession search_;
-  QComboBox* objective_;
+  QComboBox *objective_, *across_, *up_;
   QPushButton *start_, *cancel_, *use_;
   QProgressBar* progress_;
   QLabel* summary_;
-  ParetoPlot* plot_;
+  PlotView* plot_;
+  std::vector<int> rows_of_points_;
   QTableView* found_;
 };
 

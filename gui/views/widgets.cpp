@@ -1,12 +1,20 @@
 #include "views/widgets.h"
 
+#include <QAction>
 #include <QHeaderView>
 #include <QSortFilterProxyModel>
+#include <QStyle>
 #include <QToolButton>
 
 #include "models/rows_model.h"
+#include "models/terms.h"
 
 namespace shardplan::gui {
+namespace {
+
+constexpr const char* kErrorSign = "error_sign";
+
+}  // namespace
 
 QLabel* make_text(QWidget* parent) {
   auto* label = new QLabel(parent);
@@ -26,8 +34,40 @@ QLabel* make_error(QWidget* parent) {
 }
 
 void show_error(QLabel* label, const QString& error) {
-  label->setText(error);
+  label->setText(error.isEmpty() ? QString() : QStringLiteral("⚠ ") + error);
+  label->setAccessibleName(error);
   label->setVisible(!error.isEmpty());
+}
+
+void mark(QLineEdit* edit, const QString& error) {
+  auto* sign = edit->findChild<QAction*>(QLatin1String(kErrorSign), Qt::FindDirectChildrenOnly);
+  if (error.isEmpty()) {
+    if (sign == nullptr) return;
+    edit->removeAction(sign);
+    delete sign;
+    edit->setAccessibleDescription({});
+    return;
+  }
+  if (sign == nullptr) {
+    sign = edit->addAction(edit->style()->standardIcon(QStyle::SP_MessageBoxWarning),
+                           QLineEdit::TrailingPosition);
+    sign->setObjectName(QLatin1String(kErrorSign));
+    for (auto* button : edit->findChildren<QToolButton*>())
+      if (button->accessibleName().isEmpty()) button->setFocusPolicy(Qt::NoFocus);
+  }
+  sign->setText(error);
+  sign->setToolTip(error);
+  edit->setAccessibleDescription(error);
+}
+
+void show_error_at(QLineEdit* edit, QLabel* label, const QString& error) {
+  mark(edit, error);
+  show_error(label, error);
+}
+
+void explain(QWidget* widget, const QString& title, const QString& help) {
+  if (widget->toolTip().isEmpty()) widget->setToolTip(help.isEmpty() ? title : help);
+  widget->setWhatsThis(Terms::explained(title, help));
 }
 
 QTableView* make_table(QAbstractItemModel* model, const QString& name, QWidget* parent,

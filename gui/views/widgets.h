@@ -17,6 +17,12 @@ QLabel* make_text(QWidget* parent);
 /// A label that names an error; show_error() hides it when there is none.
 QLabel* make_error(QWidget* parent);
 void show_error(QLabel* label, const QString& error);
+/// The same for what was typed into a field, which is marked with an icon and keeps its words.
+void show_error_at(QLineEdit* edit, QLabel* label, const QString& error);
+/// Marks a field alone; "": takes the mark away.
+void mark(QLineEdit* edit, const QString& error);
+/// Help for a control: a line on hover, and with the terms that it mentions for "What is this?".
+void explain(QWidget* widget, const QString& title, const QString& help);
 /// A table of whole rows without a grid, sorted by its columns when `sorts`.
 QTableView* make_table(QAbstractItemModel* model, const QString& name, QWidget* parent,
                        bool sorts = false);

@@ -15,6 +15,7 @@
 #include "models/provenance.h"
 #include "models/text.h"
 #include "models/verdict_words.h"
+#include "questions/accuracy.h"
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/differs_delegate.h"
@@ -45,6 +46,8 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   bars->setVerticalSpacing(2);
   for (std::size_t i = 0; i < bars_.size(); ++i) {
     bars_[i] = {new QLabel(this), new ShareBar(category_brush, this)};
+    bars_[i].name->setWordWrap(true);
+    bars_[i].name->setMinimumWidth(150);
     bars->addWidget(bars_[i].name, static_cast<int>(i), 0);
     bars->addWidget(bars_[i].bar, static_cast<int>(i), 1);
   }
@@ -108,12 +111,24 @@ void ComparePage::list_choices(const std::optional<std::set<std::string>>& was_c
   show_chosen();
 }
 
+/// Plans that differ have names that do: where they run, who runs them, and on how much; a number
+/// where they differ in something else.
+std::string ComparePage::free_name(const Plan& plan) const {
+  const Workload& w = plan.workload;
+  const std::string wanted =
+      fmt::format("{}, {}, {} × {} × {}, {}", describe_cluster(plan.cluster), framework_group(plan),
+                  w.micro_batch, w.gradient_accumulation, w.sequence_length, plan.precision.name);
+  std::string name = wanted;
+  const auto is_taken = [&](const KeptPlan& kept) { return kept.plan.name == name; };
+  for (int n = 2; std::any_of(kept_.begin(), kept_.end(), is_taken); ++n)
+    name = fmt::format("{} ({})", wanted, n);
+  return name;
+}
+
 void ComparePage::keep_current() {
   const Answer& a = answer();
   if (!a.job) return;
-  const std::string name = subject(*a.job);
-  kept_.push_back(
-      {model_of(*a.job), {name.substr(0, name.find('\n')), a.job->plan, *a.estimate, false}});
+  kept_.push_back({model_of(*a.job), {free_name(a.job->plan), a.job->plan, *a.estimate, false}});
   refresh();
 }
 

@@ -36,6 +36,7 @@ class ComparePage : public Page {
  private:
   std::vector<Alternative> alternatives(const Answer& a) const;
   void keep_current();
+  std::string free_name(const Plan& plan) const;
   void list_choices(const std::optional<std::set<std::string>>& was_checked);
   void limit_choices(std::size_t chosen);
   void show_chosen();

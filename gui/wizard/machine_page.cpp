@@ -32,6 +32,9 @@ MachinePage::MachinePage(Session& session, QWidget* parent)
   text_->setPlaceholderText(tr("4xA100-40GB, 2x8xH100, 4x40GB or p4d.24xlarge"));
   text_->setAccessibleName(tr("Machine"));
   add_clear_button(text_);
+  explain(text_, tr("Machine"),
+          tr("A number of GPUs and their name or memory, a number of nodes before it, or the name "
+             "of a machine to rent."));
   error_ = make_error(this);
   notes_ = make_text(this);
   auto* question = new QLabel(tr("Which &machine will it run on?"), this);
@@ -106,7 +109,8 @@ QLayout* MachinePage::make_fields() {
 }
 
 void MachinePage::add_row(QFormLayout* form, MachineField field) {
-  Row row{std::move(field), new QLineEdit(this), new QLabel(this)};
+  Row row{std::move(field), new QLineEdit(this), new QLabel(this), {}, false};
+  explain(row.edit, row.field.label, row.field.help);
   row.edit->setMinimumWidth(90);
   row.edit->setObjectName(QString::fromStdString(row.field.pointer));
   row.edit->setAccessibleName(row.field.label);
@@ -121,10 +125,28 @@ void MachinePage::add_row(QFormLayout* form, MachineField field) {
   rows_.push_back(std::move(row));
 }
 
-void MachinePage::commit(const Row& row) {
-  const bool was_modified = row.edit->isModified();
+/// What is no figure stays in its field, with a mark, until it is one or the machine is another.
+void MachinePage::commit(Row& row) {
+  if (!row.edit->isModified()) return;
   row.edit->setModified(false);
-  if (was_modified && !row.field.commit(session(), row.edit->text().trimmed())) refresh();
+  row.is_marked = !row.field.commit(session(), row.edit->text().trimmed());
+  if (!row.is_marked) return refresh();
+  const Cluster* c = answer().the_cluster();
+  row.marked_beside = c ? row.field.text_of(*c) : QString();
+  refresh();
+}
+
+void MachinePage::show_row(Row& row, const QString& sources) {
+  const Cluster* c = answer().the_cluster();
+  row.edit->setEnabled(c != nullptr && row.field.can_be_said(*c));
+  const QString known = c ? row.field.text_of(*c) : QString();
+  if (row.is_marked && (c == nullptr || known != row.marked_beside)) row.is_marked = false;
+  const QString wrong = row.field.whole ? tr("a whole number above 0") : tr("a number above 0");
+  mark(row.edit, row.is_marked ? tr("Not understood: expected %1").arg(wrong) : QString());
+  if (!row.is_marked && (!row.edit->isModified() || c == nullptr)) row.edit->setText(known);
+  row.source->setText(row.is_marked ? QStringLiteral("⚠ ") + wrong : row.field.standing(session()));
+  row.source->setToolTip(row.field.own_gpu ? sources : QString());
+  if (!row.is_marked) row.edit->setAccessibleDescription(row.source->text());
 }
 
 void MachinePage::choose(const QString& name, bool is_machine) {
@@ -144,19 +166,13 @@ void MachinePage::refresh() {
   show_in(text_, said && said->is_string() ? text(said->get<std::string>())
                  : c != nullptr            ? text(c->label)
                                            : QString());
-  show_error(error_, c == nullptr && answer().error && !text_->text().isEmpty()
-                         ? Messages::of(*answer().error)
-                         : QString());
+  show_error_at(text_, error_,
+                c == nullptr && answer().error && !text_->text().isEmpty()
+                    ? Messages::of(*answer().error)
+                    : QString());
   const QString sources =
       c ? MachineFields::sources(*c, workbench().hardware).toHtmlEscaped() : QString();
-  for (const Row& row : rows_) {
-    row.edit->setEnabled(c != nullptr && row.field.can_be_said(*c));
-    if (!row.edit->isModified() || c == nullptr)
-      row.edit->setText(c ? row.field.text_of(*c) : QString());
-    row.source->setText(row.field.standing(session()));
-    row.source->setToolTip(row.field.own_gpu ? sources : QString());
-    row.edit->setAccessibleDescription(row.source->text());
-  }
+  for (Row& row : rows_) show_row(row, sources);
   QStringList notes;
   if (c != nullptr)
     for (const std::string& note : c->notes) notes.push_back(words_of(note));

@@ -28,12 +28,15 @@ class MachinePage : public Page {
     MachineField field;
     QLineEdit* edit;
     QLabel* source;
+    QString marked_beside;  ///< what the field would show, while it shows nonsense that is marked
+    bool is_marked = false;
   };
 
   QLayout* make_choices();
   QLayout* make_fields();
   void add_row(QFormLayout* form, MachineField field);
-  void commit(const Row& row);
+  void commit(Row& row);
+  void show_row(Row& row, const QString& sources);
   void choose(const QString& gpu_or_machine, bool is_machine);
   void use_detected();
 

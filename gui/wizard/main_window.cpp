@@ -5,7 +5,6 @@
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLineEdit>
-#include <QMenuBar>
 #include <QScreen>
 #include <QVBoxLayout>
 
@@ -15,19 +14,23 @@
 #include "models/verdict_words.h"
 #include "render/describe.h"
 #include "views/colours.h"
+#include "views/plot_view.h"
 #include "views/widgets.h"
 #include "wizard/accuracy_page.h"
 #include "wizard/compare_page.h"
 #include "wizard/machine_page.h"
 #include "wizard/model_page.h"
 #include "wizard/plan_page.h"
+#include "wizard/rent_page.h"
+#include "wizard/start_page.h"
 #include "wizard/training_page.h"
+#include "wizard/validate_page.h"
 #include "wizard/verdict_page.h"
 
 namespace shardplan::gui {
 namespace {
 
-constexpr int kSteps = 5;  ///< pages of the wizard; those behind them stand on their own
+constexpr int kSteps = 5;  ///< pages of the wizard after the first; those behind stand on their own
 
 /// What the highest page needs. A page that was never seen asks for more: it does not know its
 /// width.
@@ -43,18 +46,29 @@ QSize first_size(const QScreen& screen) {
 
 MainWindow::MainWindow(Session& session, QWidget* parent)
     : QMainWindow(parent), session_(session), stack_(new QStackedWidget(this)) {
+  auto* start = new StartPage(session, this);
+  auto* rent = new RentPage(session, this);
   auto* machine = new MachinePage(session, this);
   auto* model = new ModelPage(session, this);
   auto* training = new TrainingPage(session, this);
   plan_ = new PlanPage(session, this);
   compare_ = new ComparePage(session, this);
+  accuracy_ = new AccuracyPage(session, library_, this);
   for (Page* page :
-       {static_cast<Page*>(machine), static_cast<Page*>(model), static_cast<Page*>(training),
-        static_cast<Page*>(new VerdictPage(session, this)), static_cast<Page*>(plan_),
-        static_cast<Page*>(compare_), static_cast<Page*>(new AccuracyPage(session, this))})
+       {static_cast<Page*>(start), static_cast<Page*>(machine), static_cast<Page*>(model),
+        static_cast<Page*>(training), static_cast<Page*>(new VerdictPage(session, this)),
+        static_cast<Page*>(plan_), static_cast<Page*>(compare_), static_cast<Page*>(accuracy_),
+        static_cast<Page*>(new ValidatePage(session, library_, this)), static_cast<Page*>(rent)})
     add_page(page);
+  connect(start, &StartPage::job_chosen, this, &MainWindow::begin_with);
+  connect(start, &StartPage::file_chosen, this, &MainWindow::take);
+  connect(start, &StartPage::open_asked, this, [this] { open(tr("a job or a configuration")); });
+  connect(start, &StartPage::page_asked, this,
+          [this](const QString& name) { show_page(static_cast<int>(page_names().indexOf(name))); });
+  connect(rent, &RentPage::job_chosen, this, &MainWindow::begin_with);
   connect(model, &ModelPage::open_asked, this, [this] { open(tr("a model's config.json")); });
   connect(training, &TrainingPage::open_asked, this, [this] { open(tr("a ds_config.json")); });
+  connect(accuracy_, &AccuracyPage::job_chosen, this, &MainWindow::begin_with);
   connect(plan_, &PlanPage::copy_asked, this, &MainWindow::copy_command);
   connect(plan_, &PlanPage::save_asked, this, &MainWindow::save_as);
   connect(plan_, &PlanPage::report_asked, this, &MainWindow::export_report);
@@ -76,6 +90,14 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   make_file_menu();
   make_edit_menu();
   make_view_menu();
+  make_help_menu();
+  for (const auto* plot : findChildren<PlotView*>()) {
+    connect(plot, &PlotView::saved, this, [this](const QString& path) {
+      tell_done(tr("Wrote %1").arg(QFileInfo(path).fileName()));
+    });
+    connect(plot, &PlotView::not_saved, this,
+            [this](const QString& path) { tell_problem(tr("%1 cannot be written").arg(path)); });
+  }
   setAcceptDrops(true);
   resize(first_size(*screen()));
   connect(&session, &Session::answered, this, &MainWindow::refresh);
@@ -84,26 +106,28 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
 }
 
 QStringList MainWindow::page_names() {
-  return {QStringLiteral("machine"), QStringLiteral("model"), QStringLiteral("training"),
-          QStringLiteral("verdict"), QStringLiteral("plan"),  QStringLiteral("compare"),
-          QStringLiteral("accuracy")};
+  return {QStringLiteral("start"),    QStringLiteral("machine"),  QStringLiteral("model"),
+          QStringLiteral("training"), QStringLiteral("verdict"),  QStringLiteral("plan"),
+          QStringLiteral("compare"),  QStringLiteral("accuracy"), QStringLiteral("validate"),
+          QStringLiteral("rent")};
 }
 
 void MainWindow::add_page(Page* page) {
   const int at = static_cast<int>(pages_.size());
-  const bool is_step = at < kSteps;
+  const bool is_step = at > 0 && at <= kSteps;
   pages_.push_back(page);
   stack_->addWidget(page);
   auto* button = new QToolButton(this);
-  button->setText(is_step ? QStringLiteral("%1  %2").arg(at + 1).arg(page->title())
-                          : page->title());
+  button->setText(is_step ? QStringLiteral("%1  %2").arg(at).arg(page->title()) : page->title());
   button->setObjectName(QStringLiteral("step_") + page_names().value(at));
   button->setCheckable(true);
   button->setAutoRaise(true);
   button->setFocusPolicy(Qt::TabFocus);
-  button->setShortcut(QKeySequence(QStringLiteral("Ctrl+%1").arg(at + 1)));
+  button->setShortcut(QKeySequence(QStringLiteral("Ctrl+%1").arg(at)));
   connect(button, &QToolButton::clicked, this, [this, at] { show_page(at); });
   connect(page, &Page::done, this, [this] { go(1); });
+  connect(page, &Page::told, this, &MainWindow::tell_done);
+  connect(page, &Page::told_problem, this, &MainWindow::tell_problem);
   steps_.push_back(button);
 }
 
@@ -137,21 +161,6 @@ QWidget* MainWindow::make_navigation() {
   return bar;
 }
 
-/// A field that has words of its own, which the job has not yet, undoes those; everywhere else undo
-/// and redo are the job's.
-void MainWindow::make_edit_menu() {
-  QMenu* edit = menuBar()->addMenu(tr("&Edit"));
-  QUndoStack& steps = session_.document().undo_stack();
-  QAction* undo = steps.createUndoAction(this, tr("Undo"));
-  undo->setShortcuts(QKeySequence::Undo);
-  undo->setObjectName(QStringLiteral("undo"));
-  QAction* redo = steps.createRedoAction(this, tr("Redo"));
-  redo->setShortcuts(QKeySequence::Redo);
-  redo->setObjectName(QStringLiteral("redo"));
-  edit->addActions({undo, redo});
-  QCoreApplication::instance()->installEventFilter(this);
-}
-
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   auto* widget = qobject_cast<QWidget*>(watched);
   if (event->type() != QEvent::ShortcutOverride || widget == nullptr || widget->window() != this)
@@ -165,29 +174,13 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   return true;
 }
 
-void MainWindow::make_view_menu() {
-  QMenu* view = menuBar()->addMenu(tr("&View"));
-  const auto add_theme = [&](const QString& name, Theme theme) {
-    view->addAction(name, this, [this, theme] { Q_EMIT theme_chosen(static_cast<int>(theme)); });
-  };
-  add_theme(tr("Colours of the &system"), Theme::system);
-  add_theme(tr("&Light"), Theme::light);
-  add_theme(tr("&Dark"), Theme::dark);
-  QMenu* language = menuBar()->addMenu(tr("&Language"));
-  const std::pair<const char*, const char*> kLanguages[] = {
-      {"English", "en"}, {"日本語", "ja"}, {"한국어", "ko"}};
-  for (const auto& [name, code] : kLanguages)
-    language->addAction(QString::fromUtf8(name), this,
-                        [this, code = QString::fromLatin1(code)] { Q_EMIT language_chosen(code); });
-}
-
 void MainWindow::show_page(int page) {
   if (page < 0 || page >= stack_->count()) return;
   stack_->setCurrentIndex(page);
   for (std::size_t i = 0; i < steps_.size(); ++i)
     steps_[i]->setChecked(static_cast<int>(i) == page);
   back_->setEnabled(page > 0);
-  next_->setEnabled(page + 1 < kSteps);
+  next_->setEnabled(page < kSteps);
   pages_[static_cast<std::size_t>(page)]->take_focus();
 }
 

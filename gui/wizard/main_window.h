@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/background.h"
+#include "models/record_library.h"
 #include "models/search_session.h"
 #include "models/session.h"
 #include "views/notice_bar.h"
@@ -19,6 +20,7 @@
 
 namespace shardplan::gui {
 
+class AccuracyPage;
 class PlanPage;
 
 /// What a window takes over from the one whose place it takes, when the language changes.
@@ -40,6 +42,7 @@ class MainWindow : public QMainWindow {
   void show_page(int page);
   int page() const { return stack_->currentIndex(); }
   bool is_busy() const { return pages_[static_cast<std::size_t>(page())]->is_busy(); }
+  void show_example() { pages_[static_cast<std::size_t>(page())]->show_example(); }
   /// Opens a job, or takes a configuration over; tells what changed by it, or what is wrong with
   /// it.
   void take(const QString& path);
@@ -68,6 +71,8 @@ class MainWindow : public QMainWindow {
   void make_file_menu();
   void make_edit_menu();
   void make_view_menu();
+  void make_help_menu();
+  void show_documentation();
   void fill_recent();
   void refresh();
   void show_summary();
@@ -77,6 +82,8 @@ class MainWindow : public QMainWindow {
   bool save_to(const QString& path);
   void open(const QString& what);
   bool may_discard();
+  /// Another job in the place of this one, without a file.
+  void begin_with(const Json& job);
   void copy_command();
   void export_image();
   void export_report();
@@ -90,7 +97,9 @@ class MainWindow : public QMainWindow {
 
   Session& session_;
   std::vector<Page*> pages_;
+  RecordLibrary library_;
   PlanPage* plan_;
+  AccuracyPage* accuracy_;
   ComparePage* compare_;
   std::vector<QToolButton*> steps_;
   QStackedWidget* stack_;

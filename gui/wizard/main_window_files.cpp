@@ -20,6 +20,7 @@
 #include "models/saved_files.h"
 #include "models/text.h"
 #include "views/file_dialogs.h"
+#include "wizard/accuracy_page.h"
 #include "wizard/main_window.h"
 
 namespace shardplan::gui {
@@ -107,6 +108,10 @@ void MainWindow::take(const QString& path) {
     const Json before = session_.document().json();
     const auto kind = take_file(session_.document(), path, [this] { return may_discard(); });
     if (!kind) return;
+    if (*kind == FileKind::record) {
+      show_page(static_cast<int>(page_names().indexOf(QStringLiteral("accuracy"))));
+      return accuracy_->add_records({path});
+    }
     const char* const shown = *kind == FileKind::job     ? "verdict"
                               : *kind == FileKind::model ? "model"
                                                          : "training";
@@ -126,6 +131,14 @@ void MainWindow::take(const QString& path) {
     }
     notices_->show_notice(notice);
   });
+}
+
+/// A job without a file is one step of undo away.
+void MainWindow::begin_with(const Json& job) {
+  if (!session_.document().path().isEmpty() && !may_discard()) return;
+  session_.document().start_new();
+  session_.document().replace(job);
+  show_page(static_cast<int>(page_names().indexOf(QStringLiteral("verdict"))));
 }
 
 void MainWindow::open(const QString& what) {

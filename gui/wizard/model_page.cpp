@@ -22,6 +22,8 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   text_->setPlaceholderText(tr("llama-2-7b, 7B, or the path of a config.json"));
   text_->setAccessibleName(tr("Model"));
   add_clear_button(text_);
+  explain(text_, tr("Model"),
+          tr("A name of the catalogue, a size such as 7B, or the path of a model's config.json."));
   auto* question = new QLabel(tr("Which &model will be trained?"), this);
   question->setBuddy(text_);
   auto* open = new QPushButton(tr("Open &config.json…"), this);
@@ -74,7 +76,7 @@ void ModelPage::refresh() {
                  : model                   ? text(model->facts.model_type)
                                            : QString());
   const bool is_wrong = model == nullptr && said && answer().error;
-  show_error(error_, is_wrong ? Messages::of(*answer().error) : QString());
+  show_error_at(text_, error_, is_wrong ? Messages::of(*answer().error) : QString());
   if (model == nullptr) {
     facts_->setText(tr("Nothing chosen yet."));
     assumed_->clear();

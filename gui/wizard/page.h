@@ -28,10 +28,15 @@ class Page : public QWidget {
   virtual void take_focus() {}
   /// Something that it shows is still on its way from the background.
   virtual bool is_busy() const { return false; }
+  /// Begins what a picture of the page shows at work: a search, a run.
+  virtual void show_example() {}
 
  Q_SIGNALS:
   /// The page has what it needs: Return was pressed in its first field.
   void done();
+  /// What was done, or could not be, for the line above the buttons.
+  void told(const QString& what);
+  void told_problem(const QString& what);
 
  protected:
   /// Brings the widgets up to the session's answer. Called when it changes while the page is seen,

@@ -17,6 +17,8 @@ class PlanPage : public Page {
   explicit PlanPage(Session& session, QWidget* parent = nullptr);
 
   SearchSession& search() { return search_->search(); }
+  bool is_busy() const override { return search_->search().is_running(); }
+  void show_example() override { search_->search().start(Objective::throughput); }
 
  Q_SIGNALS:
   void copy_asked();  ///< the command line

@@ -54,7 +54,8 @@ void TrainingPage::take_focus() {
 
 void TrainingPage::refresh() {
   form_->refresh();
-  show_error(error_, answer().error ? Messages::of(*answer().error) : QString());
+  const bool is_above = answer().error && !form_->shows_error();
+  show_error(error_, is_above ? Messages::of(*answer().error) : QString());
   const auto config = field_of(document().json(), "/framework/ds_config");
   drop_->setEnabled(config.has_value());
   if (!config) {

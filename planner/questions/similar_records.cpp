@@ -71,6 +71,7 @@ SimilarRecords find_similar_records(const Plan& plan, const MeasuredRuns& runs) 
       like.gpus.push_back(gpu);
   }
   like.errors = summary_of(comparisons);
+  like.runs = std::move(chosen);
   return like;
 }
 

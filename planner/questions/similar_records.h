@@ -25,6 +25,7 @@ inline constexpr std::int64_t kFewestRuns = 3;
 struct SimilarRecords {
   Similarity similarity = Similarity::any;
   GroupSummary errors;
+  std::vector<std::size_t> runs;  ///< which of the measured runs they are
   std::int64_t held_out = 0;      ///< of errors.records: in no fit of any constant
   std::vector<std::string> gpus;  ///< that they ran on, in the order of the records
   std::int64_t same_gpu = 0;      ///< of errors.records: on the job's own GPU

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <QImage>
+#include <QPainter>
+#include <QStyleOption>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "support/colour_vision.h"
+#include "views/window_style.h"
 
 namespace shardplan::gui {
 namespace {
@@ -83,6 +88,43 @@ TEST(Colours, OfWordsAreReadableOnBothGrounds) {
         contrast(palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)),
         4.5);
   }
+}
+
+/// The largest contrast of a pixel of a box to tick with the ground around it.
+double frame_contrast(const QPalette& palette, bool in_list) {
+  QStyleOptionViewItem item;
+  QStyleOptionButton button;
+  QStyleOption& option = in_list ? static_cast<QStyleOption&>(item) : button;
+  option.rect = QRect(4, 4, 14, 14);
+  option.palette = palette;
+  option.state = QStyle::State_Enabled | QStyle::State_Off;
+  const QColor ground = palette.color(in_list ? QPalette::Base : QPalette::Window);
+  QImage image(22, 22, QImage::Format_RGB32);
+  image.fill(ground);
+  QPainter painter(&image);
+  WindowStyle().drawPrimitive(
+      in_list ? QStyle::PE_IndicatorItemViewItemCheck : QStyle::PE_IndicatorCheckBox, &option,
+      &painter, nullptr);
+  painter.end();
+  double most = 1;
+  for (int x = 4; x < 18; ++x) most = std::max(most, contrast(image.pixelColor(x, 4), ground));
+  return most;
+}
+
+TEST(Colours, OfBoxesThatAreNotTickedAreSeenInBothThemes) {
+  constexpr double kSeen = 3;  // WCAG 2, 1.4.11: parts of controls
+  for (const QPalette& palette : {light_palette(), dark_palette()})
+    for (const bool in_list : {false, true}) EXPECT_GE(frame_contrast(palette, in_list), kSeen);
+}
+
+TEST(Colours, OfPlotsStayApartAndAreSeenOnBothGrounds) {
+  std::vector<QBrush> brushes;
+  // Those after the first five have markers of their own too.
+  for (int series = 0; series < 5; ++series) brushes.emplace_back(series_colour(series));
+  expect_apart(brushes, 16);
+  for (const QPalette& palette : {light_palette(), dark_palette()})
+    for (int series = 0; series < 6; ++series)
+      EXPECT_GE(contrast(series_colour(series), palette.color(QPalette::Base)), 1.9) << series;
 }
 
 }  // namespace

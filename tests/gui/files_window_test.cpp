@@ -85,7 +85,7 @@ TEST(Closing, DuringASearchLeavesNoThread) {
     application.set_language(QStringLiteral("en"));
     ask(application.session(), R"({"model": "llama-2-70b", "cluster": "8x8xH100"})");
     MainWindow& window = application.window();
-    window.show_page(4);
+    window.show_page(5);
     window.show();
     QTest::mouseClick(window.findChild<QPushButton*>(QStringLiteral("search")), Qt::LeftButton);
     EXPECT_GT(thread_count(), before);

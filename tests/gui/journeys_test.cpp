@@ -14,6 +14,7 @@
 #include <QSettings>
 #include <QTableView>
 #include <filesystem>
+#include <set>
 
 #include "models/preferences.h"
 #include "render/describe.h"
@@ -293,6 +294,20 @@ TEST_F(Journey, FourPlansAreComparedAndNoneOfAJobThatIsGone) {
   EXPECT_EQ(list->count(), with_kept);
 }
 
+TEST_F(Journey, KeptPlansThatDifferHaveNamesThatDo) {
+  ask(session(), kTitleQuestion);
+  go_to("compare");
+  click_text(QStringLiteral("&Keep this plan for comparison"));
+  session().document().set("/workload/micro_batch", 2);
+  click_text(QStringLiteral("&Keep this plan for comparison"));
+  session().document().set("/optimizer", "adafactor");  // what the name does not say
+  click_text(QStringLiteral("&Keep this plan for comparison"));
+  std::set<std::string> names;
+  for (const KeptPlan& kept : window().findChild<ComparePage*>()->kept())
+    names.insert(kept.plan.name);
+  EXPECT_EQ(names.size(), 3U);
+}
+
 TEST_F(Journey, AKeptPlanIsComparedAndStaysInAnotherLanguage) {
   ask(session(), kTitleQuestion);
   go_to("compare");
@@ -334,7 +349,7 @@ TEST(Reopening, FindsEverythingAsItWasLeft) {
     MainWindow& window = application.window();
     ask(application.session(), R"({"model": "gpt2", "cluster": "2x40GB"})");
     window.resize(size);
-    window.show_page(4);
+    window.show_page(5);
     window.show();
     size = window.size();
     SearchSession& search = window.search();

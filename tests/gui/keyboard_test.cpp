@@ -32,7 +32,17 @@ class Keyboard : public WindowTest {
   }
 };
 
+TEST_F(Keyboard, AsksTheWholeQuestionInTheFirstBox) {
+  EXPECT_EQ(page(), QStringLiteral("start"));
+  type("7B on 4x40GB");
+  press(Qt::Key_Return);
+  EXPECT_EQ(page(), QStringLiteral("verdict"));
+  EXPECT_EQ(session().answer().job->plan.cluster.gpus_per_node, 4);
+}
+
 TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
+  press(Qt::Key_N, Qt::AltModifier);
+  ASSERT_TRUE(comes_to(1));
   type("4x40GB");
   press(Qt::Key_Return);
   EXPECT_EQ(page(), QStringLiteral("model"));
@@ -40,12 +50,12 @@ TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
   press(Qt::Key_Return);
   EXPECT_EQ(page(), QStringLiteral("training"));
   press(Qt::Key_N, Qt::AltModifier);
-  ASSERT_TRUE(comes_to(3));
+  ASSERT_TRUE(comes_to(4));
   EXPECT_FALSE(window().findChild<TextLabel*>(QStringLiteral("verdict"))->text().isEmpty());
   EXPECT_TRUE(session().answer().estimate);
   EXPECT_EQ(session().answer().job->plan.cluster.gpus_per_node, 4);
   for (int at = 0; at < MainWindow::page_names().size(); ++at) {
-    press(static_cast<Qt::Key>(Qt::Key_1 + at), Qt::ControlModifier);
+    press(static_cast<Qt::Key>(Qt::Key_0 + at), Qt::ControlModifier);
     EXPECT_TRUE(comes_to(at)) << at;
   }
 }
@@ -53,7 +63,7 @@ TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
 TEST_F(Keyboard, MovesASliderAndAppliesAFix) {
   ask(session(), kTooLarge);
   press(Qt::Key_4, Qt::ControlModifier);
-  ASSERT_TRUE(comes_to(3));
+  ASSERT_TRUE(comes_to(4));
   const auto focus = [&](auto wanted) {
     for (int presses = 0; presses < 100 && !wanted(QApplication::focusWidget()); ++presses)
       press(Qt::Key_Tab);

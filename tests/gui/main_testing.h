@@ -17,6 +17,7 @@ int run_tests(int argc, char** argv) {
   QCoreApplication::setApplicationName(QStringLiteral("shardplan"));
   QCoreApplication::setOrganizationName(QStringLiteral("shardplan-test"));
   const QTemporaryDir settings;
+  qputenv("XDG_DATA_HOME", settings.path().toLocal8Bit());  // records of a person stay out of it
   QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
   return RUN_ALL_TESTS();
 }

@@ -109,6 +109,7 @@ class Question : public WindowTest {
 };
 
 TEST_F(Question, IsAnsweredInFiveClicks) {
+  click("step_machine");
   QTest::keyClicks(find<QLineEdit>("cluster"), QStringLiteral("4x40GB"));
   click("next");
   QTest::keyClicks(find<QLineEdit>("model"), QStringLiteral("7B"));
@@ -121,19 +122,19 @@ TEST_F(Question, IsAnsweredInFiveClicks) {
 
 TEST_F(Question, ASliderAsksAgainAndTheCommandLineToCopySaysTheSame) {
   ask(application_.session(), kTitleQuestion);
-  window().show_page(3);
+  window().show_page(4);
   auto* stage = window().findChild<QSlider*>(QStringLiteral("/framework/zero_stage"));
   ASSERT_NE(stage, nullptr);
   stage->setFocus();
   QTest::keyClick(stage, Qt::Key_Left);
-  window().show_page(4);
+  window().show_page(5);
   const QStringList command = find<QLabel>("command")->text().split(QLatin1Char(' '));
   ASSERT_EQ(command.value(0), QStringLiteral("shardplan"));
   std::vector<std::string> arguments;
   for (const QString& word : command.mid(1)) arguments.push_back(word.toStdString());
   EXPECT_THAT(arguments, testing::Contains("--zero-stage"));
   arguments.insert(arguments.end(), {"--format", "json"});
-  window().show_page(3);
+  window().show_page(4);
   expect_reads(asked(arguments));
 }
 
@@ -153,7 +154,7 @@ TEST_F(Question, EveryExampleJobReadsAsTheCommandLineSaysIt) {
 
 TEST_F(Question, AFixIsAppliedWithOneClick) {
   ask(application_.session(), kTooLarge);
-  window().show_page(3);
+  window().show_page(4);
   Session& session = application_.session();
   ASSERT_TRUE(wait_for(session, &Session::fixes_changed, [&] { return !session.fixes().empty(); }));
   const std::int64_t promised = session.fixes().front().after.device.point;

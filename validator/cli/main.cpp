@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/format.h"
 #include "cli/place.h"
+#include "cli/progress.h"
 #include "device/errors.h"
 #include "engine/diverged.h"
 #include "estimate/estimate.h"
@@ -41,7 +42,7 @@ struct Arguments {
   std::string job, device, record, data, weights, name;
   std::optional<std::int64_t> steps, seed;
   std::int64_t memory_limit = 0, host_memory_limit = 0;
-  bool dry_run = false, json = false, quiet = false;
+  bool dry_run = false, json = false, quiet = false, events = false;
 };
 
 void add_options(CLI::App& app, Arguments& a) {
@@ -61,6 +62,10 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--quiet", a.quiet, "no line per step");
   app.add_option_function<std::string>(
          "--format", [&a](const std::string& f) { a.json = f == "json"; }, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option_function<std::string>(
+         "--progress", [&a](const std::string& form) { a.events = form == "json"; },
+         "text, or json: one object a line for the start, each step and the end")
       ->check(CLI::IsMember({"text", "json"}));
   app.footer(kExample);
 }
@@ -111,7 +116,8 @@ void print_header(const EngineJob& job) {
   fmt::print("\n");
 }
 
-void print_step(const EngineJob& job, std::int64_t index, const StepResult& s) {
+void print_step(const EngineJob& job, const StepProgress& progress) {
+  const auto& [index, s, peak, live] = progress;
   // Of a long run, the first steps and then every tenth.
   const bool shown = index < 10 || (index + 1) % 10 == 0 || index + 1 == job.run.steps;
   if (!shown) return;
@@ -122,51 +128,72 @@ void print_step(const EngineJob& job, std::int64_t index, const StepResult& s) {
   std::fflush(stdout);
 }
 
+/// The memory of a run that is not made.
+RunReport planned_only(const Arguments& a, const EngineJob& job) {
+  const int world = static_cast<int>(job.plan().cluster.world());
+  const std::int64_t limit =
+      a.memory_limit > 0 ? a.memory_limit : std::numeric_limits<std::int64_t>::max();
+  RunReport report;
+  report.ranks.resize(1);
+  const auto [rank, plan] = plan_fullest_rank(job, world, dry_workspace(job), limit);
+  report.ranks[0].rank = rank;
+  report.ranks[0].planned = plan.device;
+  report.ranks[0].arena_bytes = plan.extent;
+  report.ranks[0].planned_host = plan.host;
+  return report;
+}
+
+/// One rank of all tells what happens.
+void tell_start(const Arguments& a, const EngineJob& job, const Estimate& predicted) {
+  if (a.events)
+    print_event(start_event(job, predicted));
+  else if (!a.quiet && !a.json)
+    print_header(job);
+}
+void tell_step(const Arguments& a, const EngineJob& job, const StepProgress& progress) {
+  if (a.events)
+    print_event(step_event(job, progress));
+  else if (!a.quiet && !a.json)
+    print_step(job, progress);
+}
+
 Exit run(const Arguments& a, const std::string& command) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const EngineJob job = load_engine_job(merged(a), a.job, hardware);
   const Estimate predicted = estimate(job.job.model, job.plan(), load_calibration());
   if (!a.record.empty()) check_writable(a.record);
-  const bool quiet = a.quiet || a.json;
   RunReport report;
   if (a.dry_run) {
-    const int world = static_cast<int>(job.plan().cluster.world());
-    const std::int64_t limit =
-        a.memory_limit > 0 ? a.memory_limit : std::numeric_limits<std::int64_t>::max();
-    report.ranks.resize(1);
-    const auto [rank, plan] = plan_fullest_rank(job, world, dry_workspace(job), limit);
-    report.ranks[0].rank = rank;
-    report.ranks[0].planned = plan.device;
-    report.ranks[0].arena_bytes = plan.extent;
-    report.ranks[0].planned_host = plan.host;
-    if (!quiet) print_header(job);
+    report = planned_only(a, job);
+    tell_start(a, job, predicted);
   } else {
     Placement placement = place(job);
     placement.memory_limit = a.memory_limit;
     placement.host_memory_limit = a.host_memory_limit;
     const bool speaks = placement.first_rank == 0;
-    if (!quiet && speaks) print_header(job);
-    report = run_job(job, placement, [&](std::int64_t i, const StepResult& s) {
-      if (!quiet && speaks) print_step(job, i, s);
+    if (speaks) tell_start(a, job, predicted);
+    report = run_job(job, placement, [&](const StepProgress& progress) {
+      if (speaks) tell_step(a, job, progress);
     });
     if (!speaks) return Exit::done;
   }
-  if (a.json) {
+  Json record;
+  if (!a.dry_run) record = make_record(job, report, {kVersion, kCommit, command}, a.name);
+  if (a.json || a.events) {
     Json out = comparison_json(job, predicted, report);
-    if (!a.dry_run) out["record"] = make_record(job, report, {kVersion, kCommit, command}, a.name);
-    fmt::print("{}\n", out.dump(2));
+    if (!a.dry_run) out["record"] = record;
+    if (a.events) out["event"] = "done";
+    fmt::print("{}\n", out.dump(a.events ? -1 : 2));
   } else {
     fmt::print("\n{}", comparison_text(job, predicted, report));
   }
-  if (!a.record.empty() && !a.dry_run)
-    write_record(make_record(job, report, {kVersion, kCommit, command}, a.name), a.record);
+  if (!a.record.empty() && !a.dry_run) write_record(record, a.record);
   return Exit::done;
 }
 
-Exit parse_and_run(int argc, char** argv) {
+Exit parse_and_run(int argc, char** argv, Arguments& a) {
   CLI::App app(kAbout, "shardplan-validate");
   app.set_version_flag("--version", kVersion);
-  Arguments a;
   add_options(app, a);
   try {
     app.parse(argc, argv);
@@ -189,14 +216,18 @@ Exit parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardplan;
   using validator::Exit;
-  const auto failed = [](Exit code, const char* prefix, const std::exception& e) {
+  validator::Arguments a;
+  const auto failed = [&a](Exit code, const char* prefix, const std::exception& e) {
+    if (a.events)
+      validator::print_event(
+          validator::error_event(prefix + std::string(e.what()), static_cast<int>(code)));
     fmt::print(stderr, "shardplan-validate: {}{}\n", prefix, e.what());
     std::fflush(nullptr);
     // A rank that did not notice may still be running: nothing is torn down under it.
     std::_Exit(static_cast<int>(code));
   };
   try {
-    return static_cast<int>(validator::parse_and_run(argc, argv));
+    return static_cast<int>(validator::parse_and_run(argc, argv, a));
   } catch (const InputError& e) {
     failed(Exit::bad_input, "", e);
   } catch (const OverflowError& e) {

@@ -62,7 +62,7 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
 
 void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
               RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
-              const std::function<void(std::int64_t, const StepResult&)>& progress) {
+              const OnStep& progress) {
   Backend& backend = *device.backend;
   const int rank = device.communicator->rank();
   const std::int64_t limit =
@@ -99,7 +99,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     const StepResult result = trainer->step(*batches);
     if (steps == nullptr) continue;
     steps->push_back(result);
-    if (progress) progress(i, result);
+    if (progress) progress({i, result, arena.profile().peak(), arena.live_bytes()});
   }
   trainer->finish();
   report.measured = arena.profile();
@@ -147,8 +147,7 @@ FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRu
   return fullest;
 }
 
-RunReport run_job(const EngineJob& job, const Placement& placement,
-                  const std::function<void(std::int64_t, const StepResult&)>& progress) {
+RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep& progress) {
   Tokens tokens;
   if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
     tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);

@@ -65,8 +65,16 @@ struct FullestRank {
 FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
                               std::int64_t limit);
 
+/// A step of rank first_rank that has just ended.
+struct StepProgress {
+  std::int64_t index = 0;  ///< from 0
+  const StepResult& result;
+  std::int64_t peak_bytes = 0;  ///< the most that the rank's arena held during the step
+  std::int64_t live_bytes = 0;  ///< what it holds after it
+};
+using OnStep = std::function<void(const StepProgress&)>;
+
 /// Calls `progress` on one rank's thread after each step.
-RunReport run_job(const EngineJob& job, const Placement& placement,
-                  const std::function<void(std::int64_t, const StepResult&)>& progress);
+RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep& progress);
 
 }  // namespace shardplan::validator

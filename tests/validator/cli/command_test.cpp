@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "load/hardware.h"
 #include "load/record.h"
@@ -270,6 +271,58 @@ TEST_F(Validate, refuses_a_folder_that_it_cannot_write_to_before_it_trains) {
   EXPECT_EQ(r.exit_code, 3);
   EXPECT_THAT(r.err, HasSubstr("/proc/nothing/r.json: cannot be written"));
   EXPECT_THAT(r.out, ::testing::Not(HasSubstr("step")));
+}
+
+/// The events of a run, one a line.
+std::vector<Json> events_of(const Finished& run) {
+  std::vector<Json> events;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) events.push_back(Json::parse(line));
+  return events;
+}
+
+TEST_F(Validate, tells_a_program_what_happens_at_every_step) {
+  const Finished r = run({job_with([](Json& j) { j["run"]["steps"] = 12; }), "--progress", "json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const std::vector<Json> events = events_of(r);
+  ASSERT_EQ(events.size(), 14U);  // also those between ten and twelve, which people are not shown
+  EXPECT_EQ(events.front().at("event"), "start");
+  EXPECT_EQ(events.front().at("ranks"), 4);
+  EXPECT_FALSE(events.front().at("predicted").contains("step_seconds"));  // nothing is of a CPU
+  const Json& done = events.back();
+  EXPECT_EQ(done.at("event"), "done");
+  for (std::size_t i = 1; i <= 12; ++i) {
+    EXPECT_EQ(events[i].at("event"), "step");
+    EXPECT_EQ(events[i].at("step"), i);
+    EXPECT_EQ(events[i].at("steps"), 12);
+    EXPECT_EQ(events[i].at("loss"), done.at("record").at("steps").at(i - 1).at("loss"));
+    EXPECT_GT(events[i].at("seconds").get<double>(), 0);
+    EXPECT_EQ(events[i].at("allocated_peak"), events.front().at("predicted").at("allocated_peak"));
+    EXPECT_LE(events[i].at("allocated"), events[i].at("allocated_peak"));
+  }
+  EXPECT_EQ(done.at("peak").at("measured"), events[12].at("allocated_peak"));
+}
+
+TEST_F(Validate, tells_a_program_why_a_run_ended) {
+  const Finished r = run({job_with([](Json& j) {
+                            j["optimizer"]["lr"] = 1e38;
+                            j["run"]["scheduler"] = nullptr;
+                            j["run"]["steps"] = 20;
+                          }),
+                          "--progress", "json"});
+  EXPECT_EQ(r.exit_code, 6);
+  const std::vector<Json> events = events_of(r);
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_EQ(events.back().at("event"), "error");
+  EXPECT_EQ(events.back().at("exit_code"), 6);
+  EXPECT_THAT(events.back().at("message").get<std::string>(), HasSubstr("the loss is"));
+}
+
+TEST_F(Validate, tells_a_program_of_a_dry_run_without_steps) {
+  const std::vector<Json> events = events_of(run({kJob, "--dry-run", "--progress", "json"}));
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events.back().at("peak").at("predicted"), events.back().at("peak").at("dry_run"));
+  EXPECT_FALSE(events.back().contains("record"));
 }
 
 TEST_F(Validate, stops_when_the_loss_is_not_a_number) {
