@@ -145,6 +145,7 @@ TEST_F(Journey, AFixIsAppliedUndoneAndDoneAgain) {
 }
 
 TEST_F(Journey, WhatIsTypedIsUndoneAtOnceFromTheFieldItself) {
+  go_to("machine");
   const Json before = job();
   auto* field = find<QLineEdit>("cluster");
   field->setFocus();

@@ -37,6 +37,7 @@ class Layout : public testing::TestWithParam<const char*> {
     for (int page = 0; page < MainWindow::page_names().size(); ++page) {
       window().show_page(page);
       QCoreApplication::processEvents();
+      QCoreApplication::processEvents();  // what answers on other threads need to be laid out again
       for (const auto* label : window().findChildren<QLabel*>()) {
         if (!label->isVisible() || label->text().isEmpty()) continue;
         const int needed =

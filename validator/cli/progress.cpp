@@ -34,6 +34,7 @@ Json step_event(const EngineJob& job, const StepProgress& progress) {
           {"gradient_norm", s.gradient_norm},
           {"learning_rate", s.learning_rate},
           {"skipped", s.skipped},
+          {"dropped", s.dropped},
           {"seconds", s.seconds},
           {"allocated_peak", progress.peak_bytes},
           {"allocated", progress.live_bytes}};
