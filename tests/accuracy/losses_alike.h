@@ -13,19 +13,19 @@
 namespace shardplan {
 
 /// Of the records that `chosen` takes by name: those of one model have the same losses, step by
-/// step, up to `tolerance` (relative). There are two models, and at least `runs` runs of each.
+/// step, up to `tolerance` (relative). There are so many `models`, and of each at least `runs`
+/// runs.
 template <typename Chosen>
-void expect_losses_alike(Chosen&& chosen, std::size_t runs, double tolerance) {
+void expect_losses_alike(Chosen&& chosen, std::size_t models, std::size_t runs, double tolerance) {
   std::map<std::string, std::vector<std::vector<double>>> losses;
   for (const auto& [name, file] : record_files()) {
     if (!chosen(name)) continue;
     std::vector<double> series;
     const Json record = read_json_file(file);
     for (const Json& step : record.at("steps")) series.push_back(step.at("loss").get<double>());
-    const bool gpt2 = name.find("gpt2") != std::string::npos;
-    losses[gpt2 ? "gpt2" : "qwen3"].push_back(std::move(series));
+    losses[record.at("job").at("model").dump()].push_back(std::move(series));
   }
-  ASSERT_EQ(losses.size(), 2U);
+  ASSERT_EQ(losses.size(), models);
   for (const auto& [model, all] : losses) {
     ASSERT_GE(all.size(), runs) << model;
     for (const std::vector<double>& run : all) {

@@ -1,0 +1,48 @@
+// Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
+// NCCL, all predicted before they ran: bytes, and losses that do not depend on the division.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "losses_alike.h"
+#include "peak_errors.h"
+
+namespace shardplan::native_divided_test {
+namespace {
+
+void expect_to_the_byte(const std::string& list, std::size_t records) {
+  const RecordList asked = records_asked_for({list});
+  ASSERT_TRUE(asked.bad.empty());
+  PeakErrors errors;
+  for (const Record& r : asked.records) errors.add(r);
+  expect_within(errors, records, 0, 0);
+}
+
+TEST(NativeExperts, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_experts", 9);
+}
+
+TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_context", 14);
+}
+
+TEST(NativeExperts, LearnTheSameHoweverTheyAreDivided) {
+  const auto same = [](const std::string& name) {
+    return name.ends_with("-same") && name.find("mixtral") != std::string::npos;
+  };
+  expect_losses_alike(same, 1, 2, 1e-6);
+}
+
+TEST(NativeRing, LearnsTheSameHoweverSequencesAreShared) {
+  // Beside the runs that share none.
+  const auto same = [](const std::string& name) {
+    return name.ends_with("-same") &&
+           (name.find("-c2-") != std::string::npos || name.find("-c4-") != std::string::npos ||
+            name.find("-1x-native-z0-gpt2") != std::string::npos ||
+            name.find("-1x-native-z0-qwen3") != std::string::npos);
+  };
+  expect_losses_alike(same, 2, 2, 1e-6);
+}
+
+}  // namespace
+}  // namespace shardplan::native_divided_test
