@@ -19,7 +19,6 @@ if __name__ == "__main__":
     parser.add_argument("--two-nodes", action="store_true", help="ranks in two network namespaces (two_nodes.py)")
     options = parser.parse_args()
     two_nodes = os.path.join(os.path.dirname(os.path.abspath(__file__)), "two_nodes.py")
-    launcher = [sys.executable, two_nodes, "--"] if options.two_nodes else []
     deadline = time.time() + options.seconds
     for case in load_cases(options.cases):
         if time.time() > deadline:
@@ -29,6 +28,10 @@ if __name__ == "__main__":
                 os.remove(path)
         with open("job.json", "w", encoding="utf-8") as file:
             json.dump(case["job"], file)
+        launcher = []
+        if options.two_nodes:
+            cluster = case["job"]["cluster"]
+            launcher = [sys.executable, two_nodes, "--gpus", str(cluster["nodes"] * cluster["gpus_per_node"]), "--"]
         started = time.time()
         try:
             done = subprocess.run([*launcher, options.program, "job.json", "--record", "record.json", "--name", case["name"],
