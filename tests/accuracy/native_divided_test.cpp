@@ -1,5 +1,6 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, all predicted before they ran: bytes, and losses that do not depend on the division.
+// NCCL, and of two nodes with two ranks each, all predicted before they ran: bytes, and losses that
+// do not depend on the division.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,11 +27,15 @@ TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_context", 14);
 }
 
+TEST(NativeTwoNodes, OfTwoRanksAllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_two_by_two", 7);
+}
+
 TEST(NativeExperts, LearnTheSameHoweverTheyAreDivided) {
   const auto same = [](const std::string& name) {
     return name.ends_with("-same") && name.find("mixtral") != std::string::npos;
   };
-  expect_losses_alike(same, 1, 2, 1e-6);
+  expect_losses_alike(same, 1, 3, 1e-6);
 }
 
 TEST(NativeRing, LearnsTheSameHoweverSequencesAreShared) {
