@@ -124,12 +124,7 @@ RentSession::RentSession(Session& session, QObject* parent)
            column(tr("dollars"), &RentRow::dollars, true, &RentRow::dollars_value),
            column(tr("dollars, spot"), &RentRow::spot, true),
            column(tr("price of"), &RentRow::as_of)},
-          this)) {
-  connect(&work_, &Background::started, this, &RentSession::started);
-  connect(&work_, &Background::progressed, this, &RentSession::progressed);
-  connect(&work_, &Background::finished, this, &RentSession::finished);
-  connect(&work_, &Background::failed, this, &RentSession::failed);
-}
+          this)) {}
 
 std::vector<std::string> RentSession::machines(std::int64_t nodes) const {
   std::vector<std::string> names;
@@ -156,12 +151,8 @@ void RentSession::start(const RentQuestion& question) {
       control.progress(static_cast<double>(i + 1) / static_cast<double>(machines.size()));
     }
     sort(rows);
-    return [this, rows = std::move(rows)]() mutable { take(std::move(rows)); };
+    return [this, rows = std::move(rows)]() mutable { rows_->set_rows(std::move(rows)); };
   });
-}
-
-void RentSession::take(std::vector<RentRow> rows) {
-  rows_->set_rows(std::move(rows));
 }
 
 PlotData RentSession::plot(std::vector<int>& rows_of_points) const {

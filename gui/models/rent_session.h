@@ -40,8 +40,10 @@ class RentSession : public QObject {
  public:
   explicit RentSession(Session& session, QObject* parent = nullptr);
 
-  /// Asks again from the start. Answers come machine by machine.
+  /// Asks again from the start. Rows change when all machines have answered.
   void start(const RentQuestion& question);
+  /// What asks: its progress, its end, and what it failed with.
+  const Background& work() const { return work_; }
   void cancel() { work_.cancel(); }
   bool is_running() const { return work_.is_running(); }
 
@@ -53,15 +55,7 @@ class RentSession : public QObject {
   PlotData plot(std::vector<int>& rows_of_points) const;
   QString summary() const;
 
- Q_SIGNALS:
-  void started();
-  void progressed(double share);
-  void finished();
-  void failed(const QString& message);
-
  private:
-  void take(std::vector<RentRow> rows);
-
   Session& session_;
   RowsModel<RentRow>* rows_;
   Background work_;

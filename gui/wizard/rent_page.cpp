@@ -51,14 +51,14 @@ RentPage::RentPage(Session& session, QWidget* parent)
   });
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this] { select(selected_row()); });
-  connect(&rent_, &RentSession::started, this, [this] {
+  connect(&rent_.work(), &Background::started, this, [this] {
     progress_->setValue(0);
     progress_->show();
   });
-  connect(&rent_, &RentSession::progressed, this,
+  connect(&rent_.work(), &Background::progressed, this,
           [this](double share) { progress_->setValue(static_cast<int>(100 * share)); });
-  connect(&rent_, &RentSession::finished, this, &RentPage::show_result);
-  connect(&rent_, &RentSession::failed, this,
+  connect(&rent_.work(), &Background::finished, this, &RentPage::show_result);
+  connect(&rent_.work(), &Background::failed, this,
           [this](const QString& why) { show_error(error_, why); });
 }
 
@@ -113,8 +113,8 @@ QLayout* RentPage::make_actions() {
   auto* cancel = new QPushButton(tr("Ca&ncel"), this);
   connect(cancel, &QPushButton::clicked, this, [this] { rent_.cancel(); });
   cancel->setEnabled(false);
-  connect(&rent_, &RentSession::started, cancel, [cancel] { cancel->setEnabled(true); });
-  connect(&rent_, &RentSession::finished, cancel, [cancel] { cancel->setEnabled(false); });
+  connect(&rent_.work(), &Background::started, cancel, [cancel] { cancel->setEnabled(true); });
+  connect(&rent_.work(), &Background::finished, cancel, [cancel] { cancel->setEnabled(false); });
   progress_ = new QProgressBar(this);
   progress_->setAccessibleName(tr("Machines that were looked at"));
   progress_->hide();

@@ -57,7 +57,7 @@ TEST(RentSession, FindsMachinesByDollarsAndDaysWithTheirPrices) {
   RentSession rent(session);
   ASSERT_GT(rent.machines(1).size(), 10U);
   rent.start({.models = {"gpt2"}, .methods = {"full", "lora"}, .tokens = 1e9});
-  ASSERT_TRUE(wait_for(rent, &RentSession::finished, [&] { return !rent.is_running(); }));
+  ASSERT_TRUE(wait_for(rent.work(), &Background::finished, [&] { return !rent.is_running(); }));
   ASSERT_EQ(rent.rows().size(), 2 * rent.machines(1).size());
   const RentRow& best = rent.rows().front();
   EXPECT_TRUE(best.fits);
@@ -84,7 +84,7 @@ TEST(RentSession, SaysThatNothingFits) {
   Session session;
   RentSession rent(session);
   rent.start({.models = {"llama-3.1-405b"}, .methods = {"full"}, .tokens = 1e9});
-  ASSERT_TRUE(wait_for(rent, &RentSession::finished, [&] { return !rent.is_running(); }));
+  ASSERT_TRUE(wait_for(rent.work(), &Background::finished, [&] { return !rent.is_running(); }));
   std::vector<int> rows;
   EXPECT_TRUE(rent.plot(rows).points.empty());
   EXPECT_FALSE(rent.summary().isEmpty());

@@ -115,7 +115,7 @@ TEST_F(Pages, AMachineToRentIsFoundChosenAndUsed) {
   tokens->setText(QStringLiteral("2B"));
   click("rent_find");
   const RentSession& rent = window().findChild<RentPage*>()->rent();
-  ASSERT_TRUE(wait_for(rent, &RentSession::finished, [&] { return !rent.is_running(); }));
+  ASSERT_TRUE(wait_for(rent.work(), &Background::finished, [&] { return !rent.is_running(); }));
   EXPECT_FALSE(find<QLabel>("rent_error")->isVisible());
   auto* plot = find<PlotView>("rent_plot");
   ASSERT_FALSE(plot->data().points.empty());

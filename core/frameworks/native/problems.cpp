@@ -84,10 +84,6 @@ std::int64_t degree_below(std::int64_t degree, std::initializer_list<std::int64_
   return degree;
 }
 
-}  // namespace
-
-namespace {
-
 /// What does not go together with layers of experts, or with dividing them.
 std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& plan) {
   const Parallel& p = plan.parallel;
