@@ -75,7 +75,7 @@ done
 validator_rooms='
 memory
 device       memory
-storage      device
+storage      memory device
 model        memory device
 engine       memory device storage model
 kernels      memory device

@@ -9,11 +9,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/format.h"
 #include "cli/place.h"
 #include "cli/progress.h"
+#include "cli/storage_command.h"
 #include "device/errors.h"
 #include "engine/diverged.h"
 #include "estimate/estimate.h"
@@ -29,7 +31,7 @@ namespace {
 
 constexpr const char* kAbout =
     "Runs a training job of the native engine and prints what was predicted, what a dry run\n"
-    "planned and what was measured.\n";
+    "planned and what was measured. shardplan-validate storage FOLDER measures a disk instead.\n";
 constexpr const char* kExample =
     "Example: shardplan-validate configs/jobs/gpt2-tiny-native.json --device host\n"
     "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran "
@@ -240,6 +242,8 @@ int main(int argc, char** argv) {
     std::_Exit(static_cast<int>(code));
   };
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "storage")
+      return validator::run_storage_command(argc - 1, argv + 1);
     return static_cast<int>(validator::parse_and_run(argc, argv, a));
   } catch (const InputError& e) {
     failed(Exit::bad_input, "", e);

@@ -3,25 +3,29 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <utility>
 
 #include "base/format.h"
 
 namespace shardplan::validator {
 
 Swap::Swap(const StorageOptions& options, std::int64_t bytes)
-    : options_(options), file_(options.folder, bytes, options.direct) {
+    : Swap(options, std::make_shared<SwapFile>(options.folder, bytes, options.direct)) {}
+
+Swap::Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file)
+    : options_(options), file_(std::move(file)) {
   std::string how = "pread and pwrite", why;
   if (options_.path != IoPath::threads)
-    mover_ = make_uring(queue_, file_.descriptor(), options_.queue_depth, why);
+    mover_ = make_uring(queue_, file_->descriptor(), options_.queue_depth, why);
   if (mover_ != nullptr) {
     how = "io_uring";
   } else {
     if (options_.path == IoPath::io_uring)
       throw StorageError(fmt::format("{}: io_uring is asked for; {}", options_.folder, why));
     if (!why.empty()) how += fmt::format(" ({})", why);
-    mover_ = make_threads(queue_, file_.descriptor(), options_.queue_depth);
+    mover_ = make_threads(queue_, file_->descriptor(), options_.queue_depth);
   }
-  description_ = fmt::format("{}, {}, {} requests of {}", how, file_.description(),
+  description_ = fmt::format("{}, {}, {} requests of {}", how, file_->description(),
                              options_.queue_depth, format_bytes(options_.chunk_bytes));
 }
 

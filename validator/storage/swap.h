@@ -15,6 +15,8 @@ class Swap {
  public:
   /// Throws StorageError for a folder that is missing, full or cannot be written to.
   Swap(const StorageOptions& options, std::int64_t bytes);
+  /// On a file that is there.
+  Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file);
   /// What is under way ends first; memory that was given must live until then.
   ~Swap();
   Swap(const Swap&) = delete;
@@ -28,7 +30,7 @@ class Swap {
   bool is_done(const Transfer& transfer) { return queue_.is_done(transfer); }
 
   StorageUse use() { return queue_.use(); }
-  const SwapFile& file() const { return file_; }
+  const SwapFile& file() const { return *file_; }
   /// "io_uring, direct I/O, 32 requests of 1.00 MiB"
   const std::string& description() const { return description_; }
 
@@ -36,7 +38,7 @@ class Swap {
   Transfer begin(Direction direction, std::int64_t offset, std::span<std::byte> memory);
 
   StorageOptions options_;
-  SwapFile file_;
+  std::shared_ptr<SwapFile> file_;
   ChunkQueue queue_;
   std::unique_ptr<Mover> mover_;
   std::string description_;

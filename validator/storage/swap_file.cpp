@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -22,19 +23,19 @@ namespace {
 
 constexpr auto kTmpfs = 0x01021994;  // linux/magic.h
 
-std::int64_t free_bytes(const std::string& folder) {
-  struct statvfs fs {};
-  if (statvfs(folder.c_str(), &fs) != 0) return 0;
-  return checked_mul(static_cast<std::int64_t>(fs.f_bavail),
-                     static_cast<std::int64_t>(fs.f_frsize));
-}
-
 [[noreturn]] void fail(const std::string& folder, std::int64_t bytes, const std::string& why) {
   throw StorageError(fmt::format("{}: {}; {} are needed there, {} are free", folder, why,
                                  format_bytes(bytes), format_bytes(free_bytes(folder))));
 }
 
 }  // namespace
+
+std::int64_t free_bytes(const std::string& folder) {
+  struct statvfs fs {};
+  if (statvfs(folder.c_str(), &fs) != 0) return 0;
+  return checked_mul(static_cast<std::int64_t>(fs.f_bavail),
+                     static_cast<std::int64_t>(fs.f_frsize));
+}
 
 SwapFile::SwapFile(const std::string& folder, std::int64_t bytes, bool direct)
     : folder_(folder), bytes_(bytes) {
@@ -75,6 +76,10 @@ void SwapFile::open_unnamed() {
 
 void SwapFile::reserve() {
   if (bytes_ == 0) return;
+  // Beyond this limit the kernel does not refuse but ends the process.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && static_cast<rlim_t>(bytes_) > limit.rlim_cur)
+    fail(folder_, bytes_, "a file may not become as large (ulimit -f)");
   if (bytes_ > free_bytes(folder_)) fail(folder_, bytes_, "too little room for states");
   // Where the file system cannot reserve, glibc writes to each block, which is as good.
   int error = EINTR;

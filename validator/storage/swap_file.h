@@ -8,6 +8,9 @@
 
 namespace shardplan::validator {
 
+/// Bytes that whoever runs this can still write to the folder's file system; 0: no such folder.
+std::int64_t free_bytes(const std::string& folder);
+
 class SwapFile {
  public:
   /// Takes all of its `bytes` of the disk at once. Throws StorageError, which names the folder and

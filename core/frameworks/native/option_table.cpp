@@ -24,7 +24,7 @@ constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::offload_optimizer>(
         {.key = "offload_optimizer",
          .flag = "--offload-optimizer",
-         .help = "where optimizer states are kept; those on NVMe are updated on the host",
+         .help = "where optimizer states are kept and updated",
          .choices = kOffloadDevices}),
     option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
                                                                .flag = "--offload-param",
