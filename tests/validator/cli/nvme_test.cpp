@@ -49,9 +49,11 @@ TEST_F(Nvme, keeps_states_and_takes_of_gpu_host_and_disk_what_is_predicted) {
                               "--format", "json", "--record", folder_.path("r.json")});
       EXPECT_EQ(r.exit_code, 0) << r.err;
       const Json out = Json::parse(r.out);
-      for (const char* group : {"phases", "categories", "host"})
-        for (const auto& [name, row] : out.value(group, Json::object()).items())
+      for (const char* group : {"phases", "categories", "host"}) {
+        const Json rows = out.value(group, Json::object());
+        for (const auto& [name, row] : rows.items())
           EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+      }
       Json steps = Json::array();
       for (const Json& step : out.at("record").at("steps")) steps.push_back(step.at("loss"));
       return steps;

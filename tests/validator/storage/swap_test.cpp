@@ -54,15 +54,17 @@ class EveryPath : public ::testing::TestWithParam<IoPath> {
 };
 
 TEST_P(EveryPath, brings_back_what_was_written) {
-  constexpr std::int64_t kRange = 3 * kMiB + kStorageBlock, kRanges = 5;
+  constexpr std::int64_t kRange = 67 * kStorageBlock, kRanges = 5;
   HostPages memory(kRange * kRanges, "test");
   const auto range = [&](std::int64_t i) {
     return memory.span().subspan(static_cast<std::size_t>(i * kRange),
                                  static_cast<std::size_t>(kRange));
   };
   for (const bool direct : {true, false})
-    for (const auto& [chunk, depth] :
-         {std::pair{kStorageBlock, 1}, {kStorageBlock, 64}, {kMiB, 3}, {16 * kMiB, 8}}) {
+    for (const auto& [chunk, depth] : {std::pair{kStorageBlock, 1},
+                                       {kStorageBlock, 64},
+                                       {kStorageBlock * 16, 3},
+                                       {16 * kMiB, 8}}) {
       Swap swap(options(chunk, depth, direct), kRanges * kRange);
       std::vector<Transfer> transfers;
       for (std::int64_t i = 0; i < kRanges; ++i) {
@@ -141,7 +143,7 @@ TEST(SwapFile, in_a_folder_that_does_not_do_is_refused) {
   EXPECT_THAT(refused(folder.file("file", "x")), HasSubstr("not a folder"));
   EXPECT_THAT(refused("/proc"), HasSubstr("/proc: no file can be made there"));
   EXPECT_THAT(refused(folder.path(""), std::int64_t{1} << 60),
-              AllOf(HasSubstr("too little room for states; 1.00 EiB are needed there"),
+              AllOf(HasSubstr("too little room for states"), HasSubstr("are needed there"),
                     HasSubstr("are free")));
   if (geteuid() == 0) return;  // nothing is read-only to root
   std::filesystem::permissions(

@@ -77,9 +77,10 @@ TEST_P(Offload, gives_the_same_losses_to_the_bit) {
       expect_equal(here, offloaded(spec, run, false, 30), what);
       if (stage == 3) expect_equal(here, offloaded(spec, run, true, 30), what + ", parameters");
       if (world > 2) continue;
-      expect_equal(here, swapped(spec, run, false, 30), what + ", on NVMe");
+      const std::vector<StepResult> first(here.begin(), here.begin() + 12);
+      expect_equal(first, swapped(spec, run, false, 12), what + ", on NVMe");
       if (stage == 3)
-        expect_equal(here, swapped(spec, run, true, 30), what + ", parameters, on NVMe");
+        expect_equal(first, swapped(spec, run, true, 12), what + ", parameters, on NVMe");
     }
 }
 
