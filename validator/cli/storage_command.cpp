@@ -60,8 +60,8 @@ Json cluster_fields(const StorageRates& rates) {
   const double share = best.share_of_both();
   return {{"nvme",
            {{"bytes", rates.capacity},
-            {"read_bandwidth", std::floor(best.read * share)},
-            {"write_bandwidth", std::floor(best.write * share)}}}};
+            {"read_bandwidth", std::llround(best.read * share)},
+            {"write_bandwidth", std::llround(best.write * share)}}}};
 }
 
 Json rates_json(const StorageRates& rates) {

@@ -60,9 +60,14 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
   return token_batches(tokens, division);
 }
 
-StorageUse used_between(const StorageUse& before, const StorageUse& after) {
-  return {after.read - before.read, after.written - before.written,
-          after.busy_seconds - before.busy_seconds};
+/// `before`: what had been moved when the first timed step began.
+void report_host(RankHostMemory& host, const StorageUse& before, RankReport& report) {
+  report.host = host.used();
+  if (host.swap() == nullptr) return;
+  const StorageUse after = host.swap()->use();
+  report.storage = host.swap()->description();
+  report.storage_use = {after.read - before.read, after.written - before.written,
+                        after.busy_seconds - before.busy_seconds};
 }
 
 void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
@@ -112,12 +117,8 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
-    report.host = host->used();
     report.host_growth = host_bytes_resident() - resident;
-    if (host->swap() != nullptr) {
-      report.storage = host->swap()->description();
-      report.storage_use = used_between(storage_before, host->swap()->use());
-    }
+    report_host(*host, storage_before, report);
   }
   if (placement.ranks_per_device == 1) {
     report.overheads = backend.overheads();
