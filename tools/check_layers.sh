@@ -75,17 +75,18 @@ done
 validator_rooms='
 memory
 device       memory
+storage      memory device
 model        memory device
-engine       memory device model
+engine       memory device storage model
 kernels      memory device
 comm         memory device kernels
-job          model engine
+job          storage model engine
 data         device model engine
-launch       memory device engine kernels comm job data
+launch       memory device storage engine kernels comm job data
 record       launch
 host_check memory device engine kernels
 kernel_check memory device model engine kernels comm
-cli          memory device engine kernels comm job launch record
+cli          memory device storage engine kernels comm job launch record
 '
 known=' '
 while read -r room allowed; do

@@ -230,6 +230,12 @@ void ProgramBuilder::fetch_ahead(LinkKind link, std::int64_t bytes, std::string_
   program_.events.back().ahead = true;
 }
 
+void ProgramBuilder::store_ahead(LinkKind link, std::int64_t bytes, std::string_view what) {
+  if (bytes == 0) return;
+  copy(link, false, bytes, what);
+  program_.events.back().ahead = true;
+}
+
 void ProgramBuilder::begin_phase(Phase phase) {
   Event e;
   e.kind = Event::Kind::begin_phase;

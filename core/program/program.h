@@ -259,6 +259,8 @@ class ProgramBuilder {
   void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
   /// To the GPU, before the computation under way is done.
   void fetch_ahead(LinkKind link, std::int64_t bytes, std::string_view what);
+  /// A copy from the host's memory that nothing of the step waits for.
+  void store_ahead(LinkKind link, std::int64_t bytes, std::string_view what);
   void begin_phase(Phase phase);
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);

@@ -90,6 +90,7 @@ struct TestRun {
   int context = 1;  ///< ranks that share each sequence
   int experts = 1;  ///< and those that divide the experts of each layer
   double capacity_factor = 0;
+  StorageOptions storage;  ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
 
@@ -183,12 +184,13 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
           make_network(spec, run, of), run.options);
     };
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
-    Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);
+    Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost), nvme(0, kMost);
     const auto nobody = make_dry_host();
-    HostSide beside{*nobody, pinned, pageable};
+    HostSide beside{*nobody, pinned, pageable, nvme};
     make_trainer(*dry, planned_groups, plan, &beside)->step(batches);
     const auto cores = make_host_crew({rank, run.world});
-    RankHostMemory host(*device.backend, *cores, {pinned.extent(), pageable.extent()});
+    RankHostMemory host(*device.backend, *cores,
+                        {pinned.extent(), pageable.extent(), nvme.extent()}, run.storage);
     Arena arena(device.backend->allocate(plan.extent()), plan.extent());
     const auto trainer = make_trainer(*device.backend, groups, arena, host.side());
     trainer->initialise();

@@ -9,11 +9,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/format.h"
 #include "cli/place.h"
 #include "cli/progress.h"
+#include "cli/storage_command.h"
 #include "device/errors.h"
 #include "engine/diverged.h"
 #include "estimate/estimate.h"
@@ -29,7 +31,7 @@ namespace {
 
 constexpr const char* kAbout =
     "Runs a training job of the native engine and prints what was predicted, what a dry run\n"
-    "planned and what was measured.\n";
+    "planned and what was measured. shardplan-validate storage FOLDER measures a disk instead.\n";
 constexpr const char* kExample =
     "Example: shardplan-validate configs/jobs/gpt2-tiny-native.json --device host\n"
     "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran "
@@ -39,7 +41,7 @@ constexpr const char* kExample =
 enum class Exit { done = 0, internal = 1, usage = 2, bad_input = 3, device = 5, diverged = 6 };
 
 struct Arguments {
-  std::string job, device, record, data, weights, name;
+  std::string job, device, record, data, weights, nvme_path, name;
   std::optional<std::int64_t> steps, seed;
   std::int64_t memory_limit = 0, host_memory_limit = 0;
   bool dry_run = false, json = false, quiet = false, events = false;
@@ -53,6 +55,8 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--seed", a.seed, "seed of the initial weights; overrides run.seed");
   app.add_option("--data", a.data, "file of text or tokens; overrides run.data");
   app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
+  app.add_option("--nvme-path", a.nvme_path,
+                 "folder for states that are kept on NVMe; overrides run.nvme.path");
   app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
   app.add_option("--host-memory-limit", a.host_memory_limit,
                  "most memory of the host that each rank may take, in bytes");
@@ -90,6 +94,7 @@ Json merged(const Arguments& a) {
   if (a.seed) job["run"]["seed"] = *a.seed;
   if (!a.data.empty()) job["run"]["data"] = a.data;
   if (!a.weights.empty()) job["run"]["weights"] = a.weights;
+  if (!a.nvme_path.empty()) job["run"]["nvme"]["path"] = a.nvme_path;
   return job;
 }
 
@@ -157,6 +162,15 @@ void tell_step(const Arguments& a, const EngineJob& job, const StepProgress& pro
     print_step(job, progress);
 }
 
+/// What only a run needs, not its plan.
+void check_storage(const EngineJob& job) {
+  if (job.training.offload.on_nvme && job.run.storage.folder.empty())
+    throw InputError({.file = job.file,
+                      .key = "run.nvme.path",
+                      .message = "states are kept on NVMe, and no folder for them is named",
+                      .expected = "a folder of the disk, here or with --nvme-path"});
+}
+
 Exit run(const Arguments& a, const std::string& command) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const EngineJob job = load_engine_job(merged(a), a.job, hardware);
@@ -167,6 +181,7 @@ Exit run(const Arguments& a, const std::string& command) {
     report = planned_only(a, job);
     tell_start(a, job, predicted);
   } else {
+    check_storage(job);
     Placement placement = place(job);
     placement.memory_limit = a.memory_limit;
     placement.host_memory_limit = a.host_memory_limit;
@@ -227,6 +242,8 @@ int main(int argc, char** argv) {
     std::_Exit(static_cast<int>(code));
   };
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "storage")
+      return validator::run_storage_command(argc - 1, argv + 1);
     return static_cast<int>(validator::parse_and_run(argc, argv, a));
   } catch (const InputError& e) {
     failed(Exit::bad_input, "", e);

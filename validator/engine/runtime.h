@@ -6,14 +6,17 @@
 #include "device/host_compute.h"
 #include "memory/arena.h"
 #include "model/unit.h"
+#include "storage/swap.h"
 
 namespace shardplan::validator {
 
 /// The host's part in a run that keeps states there.
 struct HostSide {
   HostCompute& compute;
-  Arena& pinned;    ///< what is copied to the device and from it
-  Arena& pageable;  ///< what only the host's cores use
+  Arena& pinned;         ///< what is copied to the device and from it
+  Arena& pageable;       ///< what only the host's cores use
+  Arena& nvme;           ///< what is in a file: addresses are offsets in it
+  Swap* swap = nullptr;  ///< the file; null: nothing is there, or a dry run
 };
 
 struct Runtime {

@@ -69,7 +69,7 @@ std::unique_ptr<Optimizer> Trainer::make_optimizer() {
     return std::make_unique<DeviceOptimizer>(runtime_, network_->units(), sharding_, weights_,
                                              options_.optimizer);
   return std::make_unique<HostOptimizer>(runtime_, network_->units(), sharding_, weights_, *sink_,
-                                         options_.optimizer, options_.offload.delayed);
+                                         options_.optimizer, options_.offload);
 }
 
 void Trainer::finish() {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
@@ -30,6 +32,11 @@ Keep keep_of(Checkpointing checkpointing) {
   }
   return Keep::everything;
 }
+
+struct NamedPath {
+  std::string_view name;
+  IoPath path;
+};
 
 /// core reads the kind of optimizer; its numbers are the engine's.
 double read_optimizer(ObjectReader& job, OptimizerOptions& options) {
@@ -63,6 +70,30 @@ void read_loss_scale(ObjectReader& run, LossScaling& scaling) {
   o->finish();
 }
 
+void read_storage(ObjectReader& run, StorageOptions& storage) {
+  auto o = run.object("nvme");
+  if (!o) return;
+  storage.folder = o->text("path").value_or("");
+  storage.chunk_bytes =
+      o->integer("chunk_bytes", kStorageBlock, std::int64_t{1} << 30).value_or(storage.chunk_bytes);
+  if (storage.chunk_bytes % kStorageBlock != 0)
+    o->fail("chunk_bytes", fmt::format("found {}", storage.chunk_bytes),
+            fmt::format("a multiple of {}", kStorageBlock));
+  storage.queue_depth =
+      static_cast<int>(o->integer("queue_depth", 1, 1024).value_or(storage.queue_depth));
+  storage.direct = o->boolean("direct").value_or(storage.direct);
+  constexpr std::array kPaths{NamedPath{"auto", IoPath::automatic},
+                              NamedPath{"io_uring", IoPath::io_uring},
+                              NamedPath{"threads", IoPath::threads}};
+  if (const auto name = o->text("io")) {
+    const auto found =
+        std::find_if(kPaths.begin(), kPaths.end(), [&](const auto& p) { return p.name == *name; });
+    if (found == kPaths.end()) o->fail("io", "found " + *name, "auto, io_uring or threads");
+    storage.path = found->path;
+  }
+  o->finish();
+}
+
 void read_run(ObjectReader& job, EngineJob& engine, double rate) {
   static const Json kEmpty = Json::object();
   const Json* value = job.find("run");
@@ -80,6 +111,7 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
   run.weights = o.text("weights").value_or("");
   engine.training.schedule = read_schedule(o, rate);
   read_loss_scale(o, engine.training.loss_scaling);
+  read_storage(o, run.storage);
   o.finish();
 }
 
@@ -127,6 +159,7 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   t.dtype = plan.precision.params;
   const NativeOptions& native = plan.framework.native;
   t.offload = {.states = native.offload_optimizer != OffloadDevice::none,
+               .on_nvme = native.offload_optimizer == OffloadDevice::nvme,
                .parameters = native.offload_param != OffloadDevice::none,
                .delayed = native.delayed_update};
   t.pipeline = {.stages = static_cast<int>(plan.parallel.pipeline),

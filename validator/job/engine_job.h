@@ -9,6 +9,7 @@
 #include "json/document.h"
 #include "load/job.h"
 #include "model/spec.h"
+#include "storage/options.h"
 
 namespace shardplan::validator {
 
@@ -17,6 +18,7 @@ struct RunOptions {
   std::int64_t warmup = 2;  ///< first steps that are not timed
   std::string data;         ///< text, tokens in 16 or 32 bits; empty: the built-in text
   std::string weights;      ///< safetensors; empty: random
+  StorageOptions storage;   ///< of jobs that keep states on NVMe
 };
 
 /// A rank among those that divide a network.

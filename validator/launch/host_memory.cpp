@@ -23,13 +23,16 @@ void check_host_memory(const HostBytes& each, int ranks, std::int64_t limit) {
       format_bytes(each.pageable), format_bytes(there)));
 }
 
-RankHostMemory::RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes)
+RankHostMemory::RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes,
+                               const StorageOptions& storage)
     : device_(device),
       pinned_pages_(bytes.pinned, "gradients and parameters of the host"),
       pageable_pages_(bytes.pageable, "masters and moments of the host"),
       pinned_(pinned_pages_.address(), bytes.pinned),
       pageable_(pageable_pages_.address(), bytes.pageable),
-      side_{compute, pinned_, pageable_} {
+      nvme_(0, bytes.nvme),
+      swap_(bytes.nvme > 0 ? std::make_unique<Swap>(storage, bytes.nvme) : nullptr),
+      side_{compute, pinned_, pageable_, nvme_, swap_.get()} {
   if (bytes.pinned == 0) return;
   // Pinned as they are: whoever writes them first is to be a thread that reads them.
   compute.zero({pinned_pages_.address(), DType::i8, Shape{bytes.pinned}});

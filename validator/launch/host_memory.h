@@ -1,6 +1,8 @@
 // The host's memory of one rank: pinned and pageable, each one block that an arena divides.
 #pragma once
 
+#include <memory>
+
 #include "device/backend.h"
 #include "engine/runtime.h"
 #include "memory/host_pages.h"
@@ -10,6 +12,8 @@ namespace shardplan::validator {
 /// Bytes that a rank takes of its host.
 struct HostBytes {
   std::int64_t pinned = 0, pageable = 0;
+  std::int64_t nvme = 0;  ///< in a file
+  /// Of memory.
   std::int64_t total() const { return pinned + pageable; }
 };
 
@@ -19,20 +23,26 @@ void check_host_memory(const HostBytes& each, int ranks, std::int64_t limit);
 
 class RankHostMemory {
  public:
-  /// Throws OutOfMemory for memory that is not there, DeviceError for memory that is not pinned.
-  RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes);
+  /// Throws OutOfMemory for memory that is not there, DeviceError for memory that is not pinned,
+  /// StorageError for a file that cannot be made where `storage` says. Without bytes of NVMe there
+  /// is none.
+  RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes,
+                 const StorageOptions& storage = {});
   ~RankHostMemory();
   RankHostMemory(const RankHostMemory&) = delete;
   RankHostMemory& operator=(const RankHostMemory&) = delete;
 
   HostSide* side() { return &side_; }
   /// The most that was in use.
-  HostBytes used() const { return {pinned_.extent(), pageable_.extent()}; }
+  HostBytes used() const { return {pinned_.extent(), pageable_.extent(), nvme_.extent()}; }
+  /// Null: nothing is on NVMe.
+  Swap* swap() { return swap_.get(); }
 
  private:
   Backend& device_;
   HostPages pinned_pages_, pageable_pages_;
-  Arena pinned_, pageable_;
+  Arena pinned_, pageable_, nvme_;
+  std::unique_ptr<Swap> swap_;  ///< ends before the memory that it reads to and writes from
   HostSide side_;
 };
 

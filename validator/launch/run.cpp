@@ -60,6 +60,16 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
   return token_batches(tokens, division);
 }
 
+/// `before`: what had been moved when the first timed step began.
+void report_host(RankHostMemory& host, const StorageUse& before, RankReport& report) {
+  report.host = host.used();
+  if (host.swap() == nullptr) return;
+  const StorageUse after = host.swap()->use();
+  report.storage = host.swap()->description();
+  report.storage_use = {after.read - before.read, after.written - before.written,
+                        after.busy_seconds - before.busy_seconds};
+}
+
 void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
               RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
               const OnStep& progress) {
@@ -81,7 +91,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     check_host_memory(plan.host, placement.host_ranks, placement.host_memory_limit);
     cores =
         make_host_crew({placement.host_index + rank - placement.first_rank, placement.host_ranks});
-    host.emplace(backend, *cores, plan.host);
+    host.emplace(backend, *cores, plan.host, job.run.storage);
     report.host_compute = cores->description();
   }
 
@@ -95,7 +105,10 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     load_pretrained(*trainer, job.network, job.run.weights);
   }
   const auto batches = make_batches(job, tokens, groups);
+  const bool swaps = host && host->swap() != nullptr;
+  StorageUse storage_before;
   for (std::int64_t i = 0; i < job.run.steps; ++i) {
+    if (swaps && i == job.run.warmup) storage_before = host->swap()->use();
     const StepResult result = trainer->step(*batches);
     if (steps == nullptr) continue;
     steps->push_back(result);
@@ -104,8 +117,8 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
-    report.host = host->used();
     report.host_growth = host_bytes_resident() - resident;
+    report_host(*host, storage_before, report);
   }
   if (placement.ranks_per_device == 1) {
     report.overheads = backend.overheads();
@@ -124,14 +137,14 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   const auto backend = make_dry_backend(workspace);
   const auto communicator = make_dry_communicator(rank, world);
   const auto cores = make_dry_host();
-  Arena arena(0, limit), pinned(0, kNoLimit), pageable(0, kNoLimit);
-  HostSide host{*cores, pinned, pageable};
+  Arena arena(0, limit), pinned(0, kNoLimit), pageable(0, kNoLimit), nvme(0, kNoLimit);
+  HostSide host{*cores, pinned, pageable, nvme};
   const Groups groups(*backend, *communicator, degrees_of(job));
   const auto trainer = make_trainer(job, runtime_of(*backend, groups, arena, &host));
   NoBatches batches;
   trainer->step(batches);
   trainer->finish();
-  return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent()}};
+  return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent(), nvme.extent()}};
 }
 
 FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,

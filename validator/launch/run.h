@@ -45,6 +45,8 @@ struct RankReport {
   HostBytes planned_host, host;   ///< of runs that offload: of the dry run, and as used
   std::int64_t host_growth = 0;   ///< how much more of the process lies in memory than before
   std::string host_compute;       ///< what updates there
+  std::string storage;            ///< how states on NVMe are read and written; empty: none are
+  StorageUse storage_use;         ///< from the first timed step on
 };
 
 struct RunReport {

@@ -64,6 +64,9 @@ Rows rows_of(const EngineJob& job, const Estimate& e, const RunReport& report) {
                 measured(r.host.pinned)},
                {"host, pageable", e.host_per_node.pageable / ranks, r.planned_host.pageable,
                 measured(r.host.pageable)}};
+  if (r.planned_host.nvme > 0)
+    rows.host.push_back(
+        {"NVMe", e.host_per_node.nvme / ranks, r.planned_host.nvme, measured(r.host.nvme)});
   return rows;
 }
 
@@ -99,6 +102,13 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   if (report.steps.empty()) return text;
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
+  if (!worst.storage.empty()) {
+    const StorageUse& use = worst.storage_use;
+    const auto bytes = static_cast<double>(use.read + use.written);
+    text += fmt::format("\n  NVMe: {}\n  read {}, wrote {} at {:.2f} GB/s while it was busy\n",
+                        worst.storage, format_bytes(use.read), format_bytes(use.written),
+                        use.busy_seconds > 0 ? bytes / use.busy_seconds / 1e9 : 0);
+  }
   if (job.on_host()) return text + fmt::format("\n  {} per step\n", format_seconds(seconds));
   text += "\n";
   for (const Overhead& o : worst.overheads)

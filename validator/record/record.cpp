@@ -46,13 +46,19 @@ Json rank_json(const RankReport& r) {
           {"overheads", overheads}};
 }
 
-/// What a rank that offloads holds of its host.
+/// What a rank that offloads holds of its host, and of a disk.
 Json host_json(const RankReport& r) {
-  return {{"pinned", r.host.pinned},
-          {"pageable", r.host.pageable},
-          {"resident_growth", r.host_growth},
-          {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}},
-          {"update", r.host_compute}};
+  Json out{{"pinned", r.host.pinned},
+           {"pageable", r.host.pageable},
+           {"resident_growth", r.host_growth},
+           {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}},
+           {"update", r.host_compute}};
+  if (r.host.nvme == 0) return out;
+  const StorageUse& use = r.storage_use;
+  out["nvme"] = {{"bytes", r.host.nvme},   {"dry_run", r.planned_host.nvme},
+                 {"io", r.storage},        {"read", use.read},
+                 {"written", use.written}, {"busy_seconds", use.busy_seconds}};
+  return out;
 }
 
 Json step_json(const StepResult& s, bool drops) {

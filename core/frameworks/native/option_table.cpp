@@ -11,8 +11,8 @@ namespace {
 constexpr std::array kNativeDevices{named("cuda", NativeDevice::cuda),
                                     named("host", NativeDevice::host)};
 
-/// Nothing is kept on NVMe.
-constexpr std::span<const NamedValue> kKeptOn = std::span(kOffloadDevices).first<2>();
+/// Parameters are not kept on NVMe.
+constexpr std::span<const NamedValue> kParametersKeptOn = std::span(kOffloadDevices).first<2>();
 
 constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::zero_stage>({.key = "zero_stage",
@@ -25,11 +25,11 @@ constexpr std::array kNativeOptions{
         {.key = "offload_optimizer",
          .flag = "--offload-optimizer",
          .help = "where optimizer states are kept and updated",
-         .choices = kKeptOn}),
+         .choices = kOffloadDevices}),
     option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
                                                                .flag = "--offload-param",
                                                                .help = "where parameters are kept",
-                                                               .choices = kKeptOn}),
+                                                               .choices = kParametersKeptOn}),
     option<&Framework::native, &NativeOptions::delayed_update>(
         {.key = "delayed_update",
          .flag = "--delayed-update",

@@ -21,7 +21,9 @@ struct NativeOptions {
   /// is taken.
   double capacity_factor = 0;
 
+  /// Updated there, wherever they are kept.
   bool states_on_host() const { return offload_optimizer != OffloadDevice::none; }
+  bool states_on_nvme() const { return offload_optimizer == OffloadDevice::nvme; }
   bool parameters_on_host() const { return offload_param != OffloadDevice::none; }
 };
 

@@ -25,10 +25,10 @@ std::optional<DivisionProblem> native_options_problem(const Framework& framework
                    "zero_stage 3 with it, or none");
   if (n.parameters_on_host() && !n.states_on_host())
     return problem("offload_param", "parameters on the host are updated there",
-                   "offload_optimizer cpu with it, or none");
+                   "offload_optimizer cpu or nvme with it, or none");
   if (n.delayed_update && !n.states_on_host())
     return problem("delayed_update", "the GPU updates at once",
-                   "offload_optimizer cpu with it, or false");
+                   "offload_optimizer cpu or nvme with it, or false");
   return std::nullopt;
 }
 

@@ -39,6 +39,7 @@ struct Native {
         rows(checked_mul(run.workload.micro_batch, layout.decoder ? sequence : 1)),
         width(size_of(run.precision.params)),
         offloads(run.framework.native.states_on_host()),
+        states_on_nvme(run.framework.native.states_on_nvme()),
         parameters_on_host(run.framework.native.parameters_on_host()),
         delayed(run.framework.native.delayed_update) {}
 
@@ -54,7 +55,8 @@ struct Native {
   std::int64_t sequence;    ///< rows of a sequence that the rank has
   std::int64_t rows;        ///< of a micro-batch
   std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
-  bool offloads;            ///< masters and moments are on the host
+  bool offloads;            ///< masters and moments are updated on the host
+  bool states_on_nvme;      ///< and kept in a file
   bool parameters_on_host;  ///< and the shards of the parameters
   bool delayed;             ///< a step is updated beside the next one
 

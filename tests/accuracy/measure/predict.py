@@ -21,6 +21,8 @@ def predict(program, job):
     peak, host = estimate["gpu"]["peak"], estimate["host"]
     on_host = {"host": {"pinned": host["pinned_bytes_per_node"],
                         "pageable": host["bytes_per_node"] - host["pinned_bytes_per_node"]}}
+    if estimate["nvme"]["bytes_per_node"] > 0:
+        on_host["host"]["nvme"] = estimate["nvme"]["bytes_per_node"]
     served = {"serving": estimate["serving"]} if "serving" in estimate else {}
     return {**served,
             "phases": estimate["gpu"]["phases"],

@@ -243,8 +243,13 @@ TEST_F(Validate, names_the_offload_that_cannot_be_and_exits_3) {
   };
   EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "cpus"; }),
               HasSubstr("framework.offload_optimizer"));
+  EXPECT_THAT(refused([](Json& f) {
+                f["zero_stage"] = 3;
+                f["offload_optimizer"] = f["offload_param"] = "nvme";
+              }),
+              HasSubstr("framework.offload_param"));
   EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "nvme"; }),
-              HasSubstr("expected one of none, cpu"));
+              AllOf(HasSubstr("run.nvme.path"), HasSubstr("--nvme-path")));
   EXPECT_THAT(refused([](Json& f) { f["offload_param"] = "cpu"; }),
               HasSubstr("framework.offload_param"));
   EXPECT_THAT(refused([](Json& f) { f["delayed_update"] = true; }),

@@ -41,6 +41,7 @@ void expect_same(const Json& document, const std::string& what) {
   const MemoryProfile& planned = plan.device;
   EXPECT_EQ(predicted.host_per_node.pinned, ranks * plan.host.pinned) << what << ": pinned";
   EXPECT_EQ(predicted.host_per_node.pageable, ranks * plan.host.pageable) << what << ": pageable";
+  EXPECT_EQ(predicted.host_per_node.nvme, ranks * plan.host.nvme) << what << ": NVMe";
   EXPECT_EQ(predicted.model_bytes, planned.of(Phase::model).end) << what;
   constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
   for (std::size_t p = 0; p < 3; ++p) {
@@ -74,10 +75,11 @@ Json job(const Json& model, std::int64_t stage, const std::string& cluster,
           {"checkpointing", checkpointing}};
 }
 
-/// The same with states on the host, and at stage 3 with parameters there too.
-void expect_same_offloaded(Json document, const std::string& what) {
+/// The same with states on the host or in a file, and at stage 3 with parameters there too.
+void expect_same_offloaded(Json document, const std::string& what, const char* kept = "cpu") {
+  if (std::string(kept) == "cpu") expect_same_offloaded(document, what + ", NVMe", "nvme");
   Json& framework = document["framework"];
-  framework["offload_optimizer"] = "cpu";
+  framework["offload_optimizer"] = kept;
   expect_same(document, what + ", offloaded");
   framework["delayed_update"] = true;
   expect_same(document, what + ", delayed");

@@ -9,12 +9,15 @@ namespace shardplan::validator {
 
 HostOptimizer::HostOptimizer(Runtime& runtime, const std::vector<Unit>& units,
                              const Sharding& sharding, Weights& weights, HostGradients& gradients,
-                             const OptimizerOptions& options, bool delayed)
+                             const OptimizerOptions& options, const Offload& offload)
     : Optimizer(runtime, sharding, options),
       units_(units),
       gradients_(gradients),
-      delayed_(delayed),
+      delayed_(offload.delayed),
       copied_(runtime.device.new_event()) {
+  const StateKinds kinds{options.master, options.states};
+  states_ = offload.on_nvme ? make_swapped_states(runtime, units, sharding, kinds)
+                            : make_resident_states(runtime, units, sharding, kinds);
   allocate(weights);
   if (delayed_) return;
   weights.before_use([this, &weights](int unit) { update_unit(weights, unit); });
@@ -23,55 +26,48 @@ HostOptimizer::HostOptimizer(Runtime& runtime, const std::vector<Unit>& units,
 void HostOptimizer::allocate(const Weights& weights) {
   std::int64_t largest = 0;
   const DType dtype = weights.owned(0).dtype;
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    const std::int64_t shard = sharding_.shard(units_[u]);
+  Arena& pinned = runtime_.host->pinned;
+  for (const Unit& unit : units_) {
+    const std::int64_t shard = sharding_.shard(unit);
     largest = std::max(largest, std::min(shard, kBucketElements));
-    const auto tensor = [&](Arena& arena, const char* name, Category category, DType type) {
-      return arena.allocate(units_[u].name + "." + name, category, type, {shard});
-    };
-    HostSide& host = *runtime_.host;
-    State state;
-    if (options_.master) {
-      state.master = tensor(host.pageable, "master", Category::master_parameters, *options_.master);
-    } else if (!weights.on_host()) {
-      state.parameter = tensor(host.pinned, "updated", Category::parameters, dtype);
-    }
-    state.first_moment =
-        tensor(host.pageable, "first_moment", Category::optimizer_states, options_.states);
-    state.second_moment =
-        tensor(host.pageable, "second_moment", Category::optimizer_states, options_.states);
-    // Bucket by bucket, as they are updated: each thread writes its own part first.
-    for (const Tensor& moment : {state.first_moment, state.second_moment})
-      for_each_bucket(shard, [&](auto, auto&& range) { host.compute.zero(range(moment)); });
-    state.sent = runtime_.device.new_event();
-    states_.push_back(state);
+    Home home;
+    if (!options_.master && !weights.on_host())
+      home.parameter =
+          pinned.allocate(unit.name + ".updated", Category::parameters, dtype, {shard});
+    home.sent = runtime_.device.new_event();
+    homes_.push_back(home);
   }
   if (!options_.master || weights.on_host()) return;
   for (int i = 0; i < 2; ++i)
-    staging_.push_back(
-        {runtime_.host->pinned.allocate(fmt::format("staging.{}", i),
+    staging_.push_back({pinned.allocate(fmt::format("staging.{}", i),
                                         Category::communication_buffers, dtype, {largest}),
-         runtime_.device.new_event()});
+                        runtime_.device.new_event()});
 }
 
 void HostOptimizer::begin(Weights& weights) {
+  HostCompute& cores = runtime_.host->compute;
   for (int u = 0; u < static_cast<int>(units_.size()); ++u) {
-    const State& state = at(states_, u);
+    const Home& home = at(homes_, u);
     Tensor first = weights.owned(u);
     if (!weights.on_host()) {
       // A unit's gradient is not there yet: its room will do until the masters are made.
-      first = state.parameter.empty() ? gradients_.of(0, u) : state.parameter;
+      first = home.parameter.empty() ? gradients_.of(0, u) : home.parameter;
       runtime_.device.record(copied_, Stream::compute);
       runtime_.device.wait(Stream::to_host, copied_);
       runtime_.device.fetch(first, weights.owned(u));
       runtime_.device.record(copied_, Stream::to_host);
       runtime_.device.await(copied_);
     }
-    if (!state.master.empty())
-      for_each_bucket(first.numel(), [&](auto, auto&& range) {
-        runtime_.host->compute.cast(range(state.master), range(first));
-      });
+    // Bucket by bucket, as they are updated: each thread writes its own part first.
+    for_each_bucket(first.numel(), [&](std::int64_t b, auto&& range) {
+      const BucketStates states = states_->create(u, b);
+      cores.zero(states.first_moment);
+      cores.zero(states.second_moment);
+      if (!states.master.empty()) cores.cast(states.master, range(first));
+      states_->keep();
+    });
   }
+  states_->settle();
 }
 
 void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& norm) {
@@ -92,6 +88,7 @@ void HostOptimizer::update(Weights&, const Gradients&, const Tensor& norm, doubl
 
 void HostOptimizer::finish(Weights& weights) {
   update_all(weights);
+  states_->settle();
 }
 
 void HostOptimizer::update_all(Weights& weights) {
@@ -102,31 +99,33 @@ void HostOptimizer::update_all(Weights& weights) {
 void HostOptimizer::update_unit(Weights& weights, int unit) {
   if (!pending_ || at(pending_->left, unit) == 0) return;
   at(pending_->left, unit) = 0;
-  const State& state = at(states_, unit);
+  const Home& home = at(homes_, unit);
   const Tensor gradient = gradients_.of(pending_->gradients, unit);
   const Tensor owned = weights.owned(unit);
   wait_for_readers(weights, unit);
   for_each_bucket(gradient.numel(), [&](std::int64_t b, auto&& range) {
     AdamW o = pending_->common;
     o.gradient = range(gradient);
-    o.master = range(state.master);
-    o.first_moment = range(state.first_moment);
-    o.second_moment = range(state.second_moment);
+    const BucketStates states = states_->take(unit, b);
+    o.master = states.master;
+    o.first_moment = states.first_moment;
+    o.second_moment = states.second_moment;
     o.first_element =
         at(units_, unit).first_element + sharding_.first(at(units_, unit)) + b * kBucketElements;
     if (weights.on_host()) {
       o.parameter = range(owned);
       runtime_.host->compute.adamw(o);
     } else {
-      update_bucket(o, range(state.parameter), range(owned));
+      update_bucket(o, range(home.parameter), range(owned));
     }
+    states_->keep();
   });
-  runtime_.device.record(state.sent, Stream::to_device);
+  runtime_.device.record(home.sent, Stream::to_device);
   weights.updated(unit, Stream::to_device);
 }
 
 void HostOptimizer::wait_for_readers(const Weights& weights, int unit) {
-  runtime_.device.await(at(states_, unit).sent);
+  runtime_.device.await(at(homes_, unit).sent);
   if (!delayed_) return;  // the passes of the step are over
   // Those of the step after it go on without the update.
   if (weights.on_host()) {

@@ -1,11 +1,12 @@
-// AdamW on the host's cores over what this rank owns, with masters and moments in the host's
-// memory.
+// AdamW on the host's cores over what this rank owns, with masters and moments in the host's memory
+// or in a file.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "engine/offload/host_gradients.h"
+#include "engine/offload/state_store.h"
 #include "engine/optimizer.h"
 
 namespace shardplan::validator {
@@ -14,7 +15,7 @@ class HostOptimizer final : public Optimizer {
  public:
   HostOptimizer(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
                 Weights& weights, HostGradients& gradients, const OptimizerOptions& options,
-                bool delayed);
+                const Offload& offload);
 
   void begin(Weights& weights) override;
   void measure(Weights& weights, const Gradients& gradients, const Tensor& norm) override;
@@ -23,10 +24,9 @@ class HostOptimizer final : public Optimizer {
   void finish(Weights& weights) override;
 
  private:
-  struct State {
+  struct Home {
     /// What is updated where there is no master and the parameters themselves are on the device.
     Tensor parameter;
-    Tensor master, first_moment, second_moment;
     Event sent = 0;  ///< `parameter` has been read by the last copy
   };
   /// Rounded parameters on their way to the device.
@@ -53,7 +53,8 @@ class HostOptimizer final : public Optimizer {
   const std::vector<Unit>& units_;
   HostGradients& gradients_;
   bool delayed_;
-  std::vector<State> states_;
+  std::unique_ptr<StateStore> states_;
+  std::vector<Home> homes_;  ///< by unit
   std::vector<Staging> staging_;
   std::size_t next_staging_ = 0;
   float norm_ = 0;  ///< the squared norm of the pending update

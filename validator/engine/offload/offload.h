@@ -15,6 +15,7 @@ namespace shardplan::validator {
 
 struct Offload {
   bool states = false;      ///< masters and moments are kept and updated on the host
+  bool on_nvme = false;     ///< they are kept in a file and come to the host bucket by bucket
   bool parameters = false;  ///< so are the shards of the parameters (stage 3)
   /// A step's update is made while the next step runs, which does not have it yet (ZeRO-Offload's
   /// delayed parameter update).
@@ -29,14 +30,21 @@ inline std::int64_t buckets_of(std::int64_t elements) {
   return (elements + kBucketElements - 1) / kBucketElements;
 }
 
+/// A bucket's part of what a rank owns of a unit.
+struct BucketRange {
+  std::int64_t first = 0, count = 0;
+  Tensor operator()(const Tensor& x) const { return x.empty() ? x : x.slice(first, count); }
+};
+
+inline BucketRange bucket_range(std::int64_t elements, std::int64_t bucket) {
+  const std::int64_t first = bucket * kBucketElements;
+  return {first, std::min(kBucketElements, elements - first)};
+}
+
 /// Calls visit(number, range) for each bucket of [0, elements): `range(x)` is x's part.
 template <typename Visit>
 void for_each_bucket(std::int64_t elements, Visit&& visit) {
-  for (std::int64_t b = 0; b < buckets_of(elements); ++b) {
-    const std::int64_t first = b * kBucketElements;
-    const std::int64_t count = std::min(kBucketElements, elements - first);
-    visit(b, [first, count](const Tensor& x) { return x.empty() ? x : x.slice(first, count); });
-  }
+  for (std::int64_t b = 0; b < buckets_of(elements); ++b) visit(b, bucket_range(elements, b));
 }
 
 }  // namespace shardplan::validator

@@ -1,0 +1,41 @@
+#include "storage/rates.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/subprocess.h"
+
+namespace shardplan::validator::rates_test {
+namespace {
+
+TEST(StorageRates, has_a_row_for_each_size_and_depth_and_leaves_nothing) {
+  const TemporaryFolder folder;
+  std::size_t told = 0;
+  const StorageRates rates = measure_storage({.folder = folder.path(""),
+                                              .bytes = std::int64_t{256} << 20,
+                                              .seconds = 0.01,
+                                              .chunk_bytes = {1 << 18, 1 << 20},
+                                              .queue_depths = {2, 8}},
+                                             [&](const StorageRate&) { ++told; });
+  EXPECT_EQ(rates.rates.size(), rates.without_uring.empty() ? 8U : 4U);
+  EXPECT_EQ(told, rates.rates.size());
+  for (const StorageRate& r : rates.rates) {
+    EXPECT_GT(r.read, 1e6) << r.how;
+    EXPECT_GT(r.write, 1e6) << r.how;
+    EXPECT_GT(r.both, 1e6) << r.how;
+    EXPECT_LE(r.both, rates.best().both);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
+}
+
+TEST(StorageRate, of_both_at_once_lowers_what_is_promised_only_where_it_is_slower) {
+  StorageRate r{.read = 6e9, .write = 3e9, .both = 2e9};
+  EXPECT_DOUBLE_EQ(r.one_after_the_other(), 4e9);
+  EXPECT_DOUBLE_EQ(r.share_of_both(), 0.5);
+  r.both = 5e9;
+  EXPECT_DOUBLE_EQ(r.share_of_both(), 1);
+}
+
+}  // namespace
+}  // namespace shardplan::validator::rates_test

@@ -1,0 +1,119 @@
+#include "cli/storage_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/format.h"
+#include "json/document.h"
+#include "storage/rates.h"
+
+namespace shardplan::validator {
+namespace {
+
+constexpr int kUsage = 2;
+
+struct Arguments {
+  StorageRatesOptions options;
+  std::string format = "text";
+  bool buffered = false;
+};
+
+void add_options(CLI::App& app, Arguments& a) {
+  StorageRatesOptions& o = a.options;
+  app.add_option("FOLDER", o.folder, "a folder of the disk")->required();
+  app.add_option("--bytes", o.bytes, "size of the file that is read and written; default: 4 GiB")
+      ->check(CLI::Range(std::int64_t{1} << 28, std::int64_t{1} << 50));
+  app.add_option("--seconds", o.seconds, "of each measurement; default: 1")
+      ->check(CLI::Range(0.01, 1000.0));
+  app.add_option("--chunk", o.chunk_bytes, "bytes of a request; default: 256 KiB, 1 and 4 MiB")
+      ->check([](const std::string& text) {
+        const std::int64_t bytes = std::strtoll(text.c_str(), nullptr, 10);
+        return bytes > 0 && bytes % kStorageBlock == 0
+                   ? std::string()
+                   : fmt::format("{} is no multiple of {}", text, kStorageBlock);
+      });
+  app.add_option("--depth", o.queue_depths, "requests at once; default: 4, 16 and 32")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--buffered", a.buffered, "through the page cache");
+  app.add_option("--format", a.format,
+                 "text, json, or cluster: the fields of a cluster file (docs/reference/job.md)")
+      ->check(CLI::IsMember({"text", "json", "cluster"}));
+  app.footer("Example: shardplan-validate storage /mnt/nvme --format cluster");
+}
+
+void print_row(const StorageRate& r) {
+  fmt::print("  {:<10}{:>12}{:>8}{:>10.2f}{:>10.2f}{:>10.2f}\n", r.how, format_bytes(r.chunk_bytes),
+             r.queue_depth, r.read / 1e9, r.write / 1e9, r.both / 1e9);
+  std::fflush(stdout);
+}
+
+/// What the planner takes for reading and then writing: lower where the disk does both at once more
+/// slowly than that.
+Json cluster_fields(const StorageRates& rates) {
+  const StorageRate& best = rates.best();
+  const double share = best.share_of_both();
+  return {{"nvme",
+           {{"bytes", rates.capacity},
+            {"read_bandwidth", std::llround(best.read * share)},
+            {"write_bandwidth", std::llround(best.write * share)}}}};
+}
+
+Json rates_json(const StorageRates& rates) {
+  Json rows = Json::array();
+  for (const StorageRate& r : rates.rates)
+    rows.push_back({{"io", r.how},
+                    {"chunk_bytes", r.chunk_bytes},
+                    {"queue_depth", r.queue_depth},
+                    {"read_bandwidth", r.read},
+                    {"write_bandwidth", r.write},
+                    {"both_bandwidth", r.both}});
+  Json out{{"file", rates.file}, {"rates", rows}, {"cluster", cluster_fields(rates)}};
+  if (!rates.without_uring.empty()) out["without_io_uring"] = rates.without_uring;
+  return out;
+}
+
+void print_end(const StorageRates& rates) {
+  const StorageRate& best = rates.best();
+  if (!rates.without_uring.empty()) fmt::print("\n  no io_uring: {}\n", rates.without_uring);
+  fmt::print("\n  {}; fastest with both: {}, chunk_bytes {}, queue_depth {}\n", rates.file,
+             best.how, best.chunk_bytes, best.queue_depth);
+}
+
+}  // namespace
+
+int run_storage_command(int argc, char** argv) {
+  Arguments a;
+  CLI::App app("Times reading and writing in a folder as a step with states on NVMe does.",
+               "shardplan-validate storage");
+  add_options(app, a);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "shardplan-validate: {}\nRun with --help for an example.\n", e.what());
+    return kUsage;
+  }
+  a.options.direct = !a.buffered;
+  const bool text = a.format == "text";
+  if (text)
+    fmt::print("  {:<10}{:>12}{:>8}{:>10}{:>10}{:>10}  GB/s\n", "", "request", "at once", "read",
+               "write", "both");
+  const StorageRates rates = measure_storage(a.options, [&](const StorageRate& row) {
+    if (text) print_row(row);
+  });
+  if (text) {
+    print_end(rates);
+  } else {
+    fmt::print("{}\n", (a.format == "json" ? rates_json(rates) : cluster_fields(rates)).dump(1));
+  }
+  return 0;
+}
+
+}  // namespace shardplan::validator
