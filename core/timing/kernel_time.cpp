@@ -148,7 +148,7 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
             std::max(kernel.bytes / (share * gpu.memory), kernel.elements * slots / gpu.slots);
     }
   }
-  return one * kernel.calls;
+  return rates.slowdown * one * kernel.calls;
 }
 
 double ideal_seconds(const Kernel& kernel, const GpuPeaks& gpu) {

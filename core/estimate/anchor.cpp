@@ -1,0 +1,23 @@
+#include "estimate/anchor.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace shardplan {
+
+std::string describe(const PartFactors& factors) {
+  constexpr std::array<std::string_view, kStepParts> kWords{
+      "kernels", "the host", "links between GPUs", "copies to and from the host",
+      "the optimizer on the CPU"};
+  constexpr double kShown = 0.005;  // two decimals would be 1.00
+  std::string text;
+  for (std::size_t p = 0; p < kStepParts; ++p) {
+    if (std::abs(factors[p] - 1) < kShown) continue;
+    text += fmt::format("{}{} {}{:.2f} times{}", text.empty() ? "" : ", ", kWords[p],
+                        text.empty() ? "takes " : "", factors[p], text.empty() ? " as long" : "");
+  }
+  return text.empty() ? "nothing takes longer or shorter" : text;
+}
+
+}  // namespace shardplan
