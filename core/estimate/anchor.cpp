@@ -12,12 +12,11 @@ std::string describe(const PartFactors& factors) {
       "the optimizer on the CPU"};
   constexpr double kShown = 0.005;  // two decimals would be 1.00
   std::string text;
-  for (std::size_t p = 0; p < kStepParts; ++p) {
-    if (std::abs(factors[p] - 1) < kShown) continue;
-    text += fmt::format("{}{} {}{:.2f} times{}", text.empty() ? "" : ", ", kWords[p],
-                        text.empty() ? "takes " : "", factors[p], text.empty() ? " as long" : "");
-  }
-  return text.empty() ? "nothing takes longer or shorter" : text;
+  for (std::size_t p = 0; p < kStepParts; ++p)
+    if (std::abs(factors[p] - 1) >= kShown)
+      text += fmt::format("{}{:.2f} times{} for {}", text.empty() ? "" : ", ", factors[p],
+                          text.empty() ? " as long" : "", kWords[p]);
+  return text.empty() ? "as long as predicted for every part" : text;
 }
 
 }  // namespace shardplan

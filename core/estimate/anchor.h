@@ -20,8 +20,7 @@ struct Anchor {
   double memory_over = 1;
 };
 
-/// "kernels take 1.18 times as long, the host 1.02 times": factors that are not 1; else "nothing
-/// takes longer or shorter".
+/// What a machine takes: "1.18 times as long for kernels, 1.02 times for the host".
 std::string describe(const PartFactors& factors);
 
 }  // namespace shardplan

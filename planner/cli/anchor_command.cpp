@@ -120,7 +120,7 @@ std::string anchor_text(const AnchorArguments& a, const AnchorRun& found, const 
   text += measured_table(found, anchor, predicted);
   text += wrapped(
       fmt::format(
-          "On this machine {}: a step of this job then takes {}. What is left, {}, is taken "
+          "This machine takes {}; a step of this job then takes {}. What is left, {}, is taken "
           "to be this job's own.",
           describe(anchor.factors), format_seconds(then),
           compared(anchor.measured_seconds, then, "longer", "shorter")),

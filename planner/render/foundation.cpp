@@ -69,7 +69,7 @@ void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan
 
 void add_anchor(std::vector<Statement>& out, const Anchor& anchor) {
   std::string words =
-      fmt::format("a step in {} took {} where {} were predicted: {}", anchor.run,
+      fmt::format("a step in {} took {} where {} were predicted; the machine takes {}", anchor.run,
                   format_seconds(anchor.measured_seconds), format_seconds(anchor.predicted_seconds),
                   describe(anchor.factors));
   if (anchor.memory_over > 1)

@@ -1,0 +1,37 @@
+// Measured steps by kind of job and machine, for judging what one of them says of the others: our
+// records, and those that others printed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "questions/anchor.h"
+
+namespace shardplan::anchored {
+
+struct Run {
+  std::string group;  ///< framework, stage, trainer, offload, GPUs; published: whose, and which
+  std::string name;
+  Job job;
+  double measured = 0, predicted = 0;  ///< seconds of a step
+  bool fitted = false;                 ///< on the kind of GPU that the calibration was fitted on
+};
+
+/// Groups of two runs at least, in the order of their names. Every second one, from the first, is
+/// what part_spread() was fitted to; the others judge it.
+using Groups = std::vector<std::vector<Run>>;
+Groups groups_of_runs(const Calibration& calibration);
+
+/// The mean absolute errors of a group's steps, relative to what was measured.
+struct Errors {
+  double as_predicted = 0;
+  double anchored = 0;  ///< on each of the others in turn
+};
+
+/// Of at most kMostRuns of its runs, evenly spread.
+inline constexpr std::size_t kMostRuns = 10;
+Errors errors_of(const std::vector<Run>& group, const Calibration& calibration);
+
+}  // namespace shardplan::anchored
