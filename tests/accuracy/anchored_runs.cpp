@@ -80,7 +80,7 @@ class Collection {
   Groups groups() {
     Groups all;
     for (auto& [name, runs] : groups_) {
-      std::ranges::sort(runs, {}, &Run::name);
+      std::ranges::sort(runs, {}, &MeasuredRun::name);
       if (runs.size() >= 2) all.push_back(std::move(runs));
     }
     return all;
@@ -109,19 +109,19 @@ class Collection {
     return group;
   }
 
-  void add(Run run) {
+  void add(MeasuredRun run) {
     run.predicted = estimate_of(run.job).time.step_seconds;
     run.fitted = run.job.plan.cluster.gpu.arch == calibration_.arch;
     if (run.predicted > 0) groups_[run.group].push_back(std::move(run));
   }
 
   const Calibration& calibration_;
-  std::map<std::string, std::vector<Run>> groups_;
+  std::map<std::string, std::vector<MeasuredRun>> groups_;
 };
 
-std::vector<const Run*> chosen(const std::vector<Run>& group) {
+std::vector<const MeasuredRun*> chosen(const std::vector<MeasuredRun>& group) {
   const std::size_t count = std::min(kMostRuns, group.size());
-  std::vector<const Run*> runs;
+  std::vector<const MeasuredRun*> runs;
   for (std::size_t i = 0; i < count; ++i) runs.push_back(&group[i * group.size() / count]);
   return runs;
 }
@@ -138,16 +138,16 @@ Groups groups_of_runs(const Calibration& calibration) {
   return all.groups();
 }
 
-Errors errors_of(const std::vector<Run>& group, const Calibration& calibration) {
-  const std::vector<const Run*> runs = chosen(group);
+Errors errors_of(const std::vector<MeasuredRun>& group, const Calibration& calibration) {
+  const std::vector<const MeasuredRun*> runs = chosen(group);
   Errors errors;
-  for (const Run* anchor : runs) {
+  for (const MeasuredRun* anchor : runs) {
     Calibration corrected = calibration;
     corrected.time =
         slowed_down(calibration.time, explained_by(anchor->measured / anchor->predicted,
                                                    part_shares(anchor->job, calibration),
                                                    part_spread(anchor->fitted)));
-    for (const Run* run : runs) {
+    for (const MeasuredRun* run : runs) {
       if (run == anchor) continue;
       const Estimate e = estimate(run->job.model, run->job.plan, corrected, ReservedMemory::ratio);
       errors.as_predicted += std::abs(run->predicted / run->measured - 1);

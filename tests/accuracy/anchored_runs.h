@@ -11,7 +11,7 @@
 
 namespace shardplan::anchored {
 
-struct Run {
+struct MeasuredRun {
   std::string group;  ///< framework, stage, trainer, offload, GPUs; published: whose, and which
   std::string name;
   Job job;
@@ -21,7 +21,7 @@ struct Run {
 
 /// Groups of two runs at least, in the order of their names. Every second one, from the first, is
 /// what part_spread() was fitted to; the others judge it.
-using Groups = std::vector<std::vector<Run>>;
+using Groups = std::vector<std::vector<MeasuredRun>>;
 Groups groups_of_runs(const Calibration& calibration);
 
 /// The mean absolute errors of a group's steps, relative to what was measured.
@@ -32,6 +32,6 @@ struct Errors {
 
 /// Of at most kMostRuns of its runs, evenly spread.
 inline constexpr std::size_t kMostRuns = 10;
-Errors errors_of(const std::vector<Run>& group, const Calibration& calibration);
+Errors errors_of(const std::vector<MeasuredRun>& group, const Calibration& calibration);
 
 }  // namespace shardplan::anchored

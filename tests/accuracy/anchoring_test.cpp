@@ -11,7 +11,7 @@ namespace shardplan::anchoring_test {
 namespace {
 
 using anchored::Errors;
-using anchored::Run;
+using anchored::MeasuredRun;
 
 const Calibration& calibration() {
   static const Calibration built_in = load_calibration();
@@ -34,7 +34,7 @@ const std::vector<Judged>& judged() {
   static const std::vector<Judged> all = [] {
     std::vector<Judged> list;
     for (std::size_t i = 1; i < groups().size(); i += 2) {
-      const std::vector<Run>& group = groups()[i];
+      const std::vector<MeasuredRun>& group = groups()[i];
       list.push_back({group.front().group, group.size(), group.front().fitted,
                       anchored::errors_of(group, calibration())});
     }
@@ -90,7 +90,7 @@ TEST(Anchoring, WritesItsRowsWhereAskedTo) {
   if (path == nullptr) GTEST_SKIP() << "SHARDPLAN_ANCHOR_ROWS names no file";
   Json json{{"runs", Json::array()}, {"judged", Json::array()}};
   for (std::size_t i = 0; i < groups().size(); ++i)
-    for (const Run& run : groups()[i])
+    for (const MeasuredRun& run : groups()[i])
       json["runs"].push_back({{"group", run.group},
                               {"name", run.name},
                               {"judges", i % 2 == 1},

@@ -19,7 +19,9 @@
 namespace shardplan::published_clusters_test {
 namespace {
 
-using namespace published_clusters;
+using published_clusters::job_of;
+using published_clusters::Row;
+using published_clusters::table;
 
 double predicted_seconds(const Json& json) {
   static const HardwareCatalog hardware = load_hardware_catalog();

@@ -25,6 +25,7 @@ const Json& tables() {
   return json;
 }
 
+using published_layouts::job_of;
 using published_layouts::Layout;
 
 Estimate estimate_of(const Json& json) {
