@@ -10,6 +10,7 @@ namespace {
 
 /// Of a job that no part describes.
 constexpr double kJobSpread = 0.02;
+constexpr double kMostDeviations = 3;
 
 double step_seconds(const Job& job, const Calibration& calibration) {
   return estimate(job.model, job.plan, calibration, ReservedMemory::ratio).time.step_seconds;
@@ -35,8 +36,8 @@ double memory_over(const Estimate& e, const MeasuredStep& measured) {
 
 // Fitted by tests/accuracy/measure/anchoring.py to half of the groups of runs.
 const PartSpread& part_spread(bool fitted) {
-  static const PartSpread kFitted{{0.08, 0.08, 0.06, 0.05, 0.43}, {0.06, 0.16, 0.07, 0.05, 0.14}};
-  static const PartSpread kOthers{{0.09, 0.48, 0.06, 0.05, 0.43}, {0.02, 0.02, 0.07, 0.05, 0.14}};
+  static const PartSpread kFitted{{0.08, 0.09, 0.58, 0.05, 0.38}, {0.05, 0.16, 0.07, 0.04, 0.15}};
+  static const PartSpread kOthers{{0.20, 0.48, 0.58, 0.05, 0.38}, {0.02, 0.02, 0.07, 0.04, 0.15}};
   return fitted ? kFitted : kOthers;
 }
 
@@ -60,10 +61,13 @@ PartFactors explained_by(double ratio, const PartFactors& shares, const PartSpre
     all += shares[p] * shares[p] *
            (spread.between_machines[p] * spread.between_machines[p] +
             spread.between_jobs[p] * spread.between_jobs[p]);
+  // Further off than machines are: that is the job's, and what it explains is no more than this.
+  const double most = kMostDeviations * std::sqrt(all);
+  const double error = std::clamp(std::log(ratio), -most, most);
   PartFactors factors = kAsFitted;
   for (std::size_t p = 0; p < kStepParts; ++p)
-    factors[p] = std::exp(std::log(ratio) * shares[p] * spread.between_machines[p] *
-                          spread.between_machines[p] / all);
+    factors[p] =
+        std::exp(error * shares[p] * spread.between_machines[p] * spread.between_machines[p] / all);
   return factors;
 }
 

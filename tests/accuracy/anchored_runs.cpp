@@ -39,7 +39,8 @@ class Collection {
   }
 
   void add_llmq() {
-    for (const Json& row : published("llmq_speed").at("rows")) {
+    const Json table = published("llmq_speed");
+    for (const Json& row : table.at("rows")) {
       Job job = job_of(llmq_job(row));
       const StepTokens step(job.plan);
       add({"published: llmq, " + row[0].get<std::string>(), row.dump(), std::move(job),
@@ -48,7 +49,8 @@ class Collection {
   }
 
   void add_zero_offload() {
-    for (const Json& row : published("zero_offload_speed").at("rows")) {
+    const Json table = published("zero_offload_speed");
+    for (const Json& row : table.at("rows")) {
       Job job = job_of(offload_job(row));
       const Estimate e = estimate_of(job);
       const double tflops = e.time.mfu * *job.plan.cluster.gpu.peak[PeakRate::fp16] / 1e12;
@@ -67,7 +69,8 @@ class Collection {
   }
 
   void add_layouts() {
-    for (const Json& row : published("parallel_layouts").at("sc21_table1").at("rows")) {
+    const Json table = published("parallel_layouts");
+    for (const Json& row : table.at("sc21_table1").at("rows")) {
       const auto n = [&](std::size_t i) { return row[i].get<std::int64_t>(); };
       const published_layouts::Layout layout{n(1), n(2), n(3), 51'200, n(4), n(5),
                                              n(6), n(7), n(8), n(9),   false};

@@ -31,7 +31,7 @@ struct Errors {
 };
 
 /// Of at most kMostRuns of its runs, evenly spread.
-inline constexpr std::size_t kMostRuns = 10;
+inline constexpr std::size_t kMostRuns = 8;
 Errors errors_of(const std::vector<MeasuredRun>& group, const Calibration& calibration);
 
 }  // namespace shardplan::anchored

@@ -26,6 +26,7 @@ PARTS = ["kernels", "host", "links", "copies", "host_optimizer"]
 NAMES = ["kernels", "host", "links", "copies", "host_optimizer", "kernels elsewhere", "host elsewhere"]
 FAR_OFF = 0.8  # a logarithm: runs beyond count as much
 LEAST, MOST = 0.02, 1.0
+MOST_DEVIATIONS = 3  # beyond them a run says no more of its machine
 MOST_RUNS = 30  # of a group, for the fit
 
 
@@ -76,7 +77,8 @@ def fit(groups):
 def by_parts(deviations):
     def correction(a, b):
         va, _, both = moments(a, b, deviations[:7], deviations[7:14], deviations[14])
-        return both / va * a["error"]
+        most = MOST_DEVIATIONS * math.sqrt(va)
+        return both / va * max(-most, min(most, a["error"]))
     return correction
 
 
