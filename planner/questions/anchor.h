@@ -36,6 +36,11 @@ PartFactors part_shares(const Job& job, const Calibration& calibration);
 /// to the job.
 PartFactors explained_by(double ratio, const PartFactors& shares, const PartSpread& spread);
 
+/// The factors of the job's machine where its step took so many seconds: those of explained_by(),
+/// or nearer to 1 where what was hidden comes to light and the step would take longer than they
+/// explain.
+PartFactors explained_by_step(const Job& job, const Calibration& calibration, double seconds);
+
 /// Throws InputError for a job without a time, or that does not train.
 Anchor anchor_on(const Job& job, const Calibration& calibration, const MeasuredStep& measured,
                  const std::string& run);
