@@ -71,6 +71,33 @@ PartFactors explained_by(double ratio, const PartFactors& shares, const PartSpre
   return factors;
 }
 
+PartFactors explained_by_step(const Job& job, const Calibration& calibration, double seconds) {
+  const double own = step_seconds(job, calibration);
+  const PartFactors shares = part_shares(job, calibration);
+  const PartFactors all = explained_by(seconds / own, shares,
+                                       part_spread(job.plan.cluster.gpu.arch == calibration.arch));
+  double wanted = 0;
+  for (std::size_t p = 0; p < kStepParts; ++p) wanted += shares[p] * std::log(all[p]);
+  const auto part_of_them = [&](double power) {
+    PartFactors factors{};
+    for (std::size_t p = 0; p < kStepParts; ++p) factors[p] = std::pow(all[p], power);
+    return factors;
+  };
+  const auto too_far = [&](double power) {
+    Calibration other = calibration;
+    other.time = slowed_down(calibration.time, part_of_them(power));
+    return std::abs(std::log(step_seconds(job, other) / own)) > std::abs(wanted);
+  };
+  if (!too_far(1)) return all;
+  double least = 0, most = 1;
+  constexpr int kHalvings = 8;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (least + most) / 2;
+    (too_far(middle) ? most : least) = middle;
+  }
+  return part_of_them(least);
+}
+
 Anchor anchor_on(const Job& job, const Calibration& calibration, const MeasuredStep& measured,
                  const std::string& run) {
   require_training(job, "anchor", run);
@@ -85,9 +112,7 @@ Anchor anchor_on(const Job& job, const Calibration& calibration, const MeasuredS
                 .calibration = calibration.name,
                 .measured_seconds = measured.seconds,
                 .predicted_seconds = e.time.step_seconds};
-  anchor.factors =
-      explained_by(measured.seconds / e.time.step_seconds, part_shares(job, calibration),
-                   part_spread(job.plan.cluster.gpu.arch == calibration.arch));
+  anchor.factors = explained_by_step(job, calibration, measured.seconds);
   anchor.memory_over = memory_over(e, measured);
   return anchor;
 }

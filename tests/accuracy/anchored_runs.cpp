@@ -146,10 +146,8 @@ Errors errors_of(const std::vector<MeasuredRun>& group, const Calibration& calib
   Errors errors;
   for (const MeasuredRun* anchor : runs) {
     Calibration corrected = calibration;
-    corrected.time =
-        slowed_down(calibration.time, explained_by(anchor->measured / anchor->predicted,
-                                                   part_shares(anchor->job, calibration),
-                                                   part_spread(anchor->fitted)));
+    corrected.time = slowed_down(calibration.time,
+                                 explained_by_step(anchor->job, calibration, anchor->measured));
     for (const MeasuredRun* run : runs) {
       if (run == anchor) continue;
       const Estimate e = estimate(run->job.model, run->job.plan, corrected, ReservedMemory::ratio);
