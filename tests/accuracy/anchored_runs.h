@@ -19,8 +19,7 @@ struct MeasuredRun {
   bool fitted = false;                 ///< on the kind of GPU that the calibration was fitted on
 };
 
-/// Groups of two runs at least, in the order of their names. Every second one, from the first, is
-/// what part_spread() was fitted to; the others judge it.
+/// Groups of two runs at least, in the order of their names.
 using Groups = std::vector<std::vector<MeasuredRun>>;
 Groups groups_of_runs(const Calibration& calibration);
 

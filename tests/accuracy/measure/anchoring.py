@@ -3,7 +3,7 @@
     SHARDPLAN_ANCHOR_ROWS=rows.json build/dev/tests/accuracy/accuracy_test --gtest_filter='Anchoring.*'
     python anchoring.py rows.json
 
-rows.json has groups of runs by kind of job and machine. Every second group is fitted to, the others judge. The
+rows.json has groups of runs by kind of job and machine. Those of anchor_fit.json are fitted to, the others judge. The
 logarithm of measured over predicted time of run r in group g is taken as
 
     sum over parts p of share(r, p) * (machine(g, p) + job(r, p)) + rest(r)
