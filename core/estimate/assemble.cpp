@@ -15,6 +15,13 @@ std::int64_t managed_on_gpu(const Plan& plan, const Program& program, std::int64
   return std::clamp<std::int64_t>(room, 0, program.managed);
 }
 
+/// What a run of this machine had beyond its estimate, another may have.
+void raise_bounds(Estimate& e, double over) {
+  for (Range* range : {&e.allocated, &e.reserved})
+    range->upper =
+        std::max(range->upper, static_cast<std::int64_t>(static_cast<double>(range->point) * over));
+}
+
 void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibration,
                        const Program& program, const MemoryProfile& memory,
                        const ReservedRuns* runs) {
@@ -36,6 +43,7 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     e.phases = counted.phases;
     e.allocated = {counted.peak, counted.peak};
   }
+  if (calibration.anchor) raise_bounds(e, calibration.anchor->memory_over);
   const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,
                      e.reserved.least + process.point()};
   const std::int64_t managed = managed_on_gpu(plan, program, others.point);

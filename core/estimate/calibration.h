@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/source.h"
+#include "estimate/anchor.h"
 #include "estimate/margins.h"
 #include "estimate/nccl_memory.h"
 #include "frameworks/registry.h"
@@ -36,6 +37,7 @@ struct Calibration {
   double reserved_ratio_upper = 1.0;  ///< and at most
   TimeRates time;
   std::optional<MeasuredHost> host;  ///< of the machine that `time` was fitted on
+  std::optional<Anchor> anchor;      ///< what `time` was corrected by
   std::vector<std::string> records;  ///< what it was fitted on
   std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least
   ScarceMargin scarce;

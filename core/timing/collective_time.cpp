@@ -114,7 +114,7 @@ double collective_seconds(const Event& event, const GroupShape& shape, const Clu
     moving = std::min(
         moving, static_cast<double>(bytes_sent(Collective::all_reduce, event.bytes, group.ranks)) /
                     *cluster.switch_all_reduce);
-  return moving + call * static_cast<double>(event.count);
+  return rates.slowdown * (moving + call * static_cast<double>(event.count));
 }
 
 double ideal_collective_seconds(const Event& event, const GroupShape& shape,

@@ -137,8 +137,9 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
     default: {
       const MemoryRate& r = rates.memory[static_cast<std::size_t>(kernel.kind)];
       if (kernel.kind == KernelKind::multi_tensor)  // many tensors a launch
-        return r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
-                                                   kernel.elements * r.slots / gpu.slots);
+        return rates.slowdown *
+               (r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
+                                                    kernel.elements * r.slots / gpu.slots));
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
       // Operands of fp8 products are all that is copied to another layout in one byte.
       const bool turned =
@@ -148,7 +149,7 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
             std::max(kernel.bytes / (share * gpu.memory), kernel.elements * slots / gpu.slots);
     }
   }
-  return one * kernel.calls;
+  return rates.slowdown * one * kernel.calls;
 }
 
 double ideal_seconds(const Kernel& kernel, const GpuPeaks& gpu) {

@@ -3,26 +3,16 @@
 #include <algorithm>
 
 #include "hardware/interconnect.h"
+#include "timing/part_factors.h"
 
 namespace shardplan {
-namespace {
-
-void slow_down(HostRates& host, double factor) {
-  for (double& seconds : host.seconds) seconds *= factor;
-  host.launch_wait *= factor;
-  host.collective_seconds *= factor;
-  host.phase_seconds *= factor;
-}
-
-}  // namespace
-
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
   return host.python_call_seconds / reference.python_call_seconds;
 }
 
 TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,
                   const Gpu& gpu) {
-  slow_down(rates.host, host_factor(host, reference));
+  slow_host(rates.host, host_factor(host, reference));
   if (host.memory_bytes_per_second && reference.memory_bytes_per_second) {
     const double memory = *host.memory_bytes_per_second / *reference.memory_bytes_per_second;
     rates.host.deepspeed_adam_elements_per_second *= memory;

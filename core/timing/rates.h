@@ -64,6 +64,7 @@ struct KernelRates {
   AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same
   double attention_dropout = 2.15;  ///< times the forward pass without
   double fp32_attention = 0.45;     ///< share of the fp32 peak
+  double slowdown = 1;              ///< times every kernel's time: of a machine, in no calibration
 };
 
 /// What the host takes to start things, in eager PyTorch.
@@ -90,6 +91,7 @@ struct LinkRates {
   double node_seconds = 14e-6;  ///< for each time that a message goes on to the next node
   double host = 0.88;           ///< share of PCIe, pinned memory
   double contention = 0.1;      ///< slowdown of computation while a collective runs
+  double slowdown = 1;          ///< times every collective's time: of a machine, in no calibration
 };
 
 struct TimeRates {

@@ -12,23 +12,15 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"fit", add_fit},
-    Command{"model", add_model},
-    Command{"estimate", add_estimate},
-    Command{"compare", add_compare},
-    Command{"max", add_max},
-    Command{"search", add_search},
-    Command{"export", add_export},
-    Command{"accuracy", add_accuracy},
-    Command{"simulate", add_simulate},
-    Command{"calibrate", add_calibrate},
-    Command{"table", add_table},
-    Command{"report", add_report},
-    Command{"catalog", add_catalog},
-    Command{"lint", add_lint},
-    Command{"import", add_import},
-    Command{"probe", add_probe},
-    Command{"completion", add_completion},
+    Command{"fit", add_fit},           Command{"model", add_model},
+    Command{"estimate", add_estimate}, Command{"compare", add_compare},
+    Command{"max", add_max},           Command{"search", add_search},
+    Command{"export", add_export},     Command{"accuracy", add_accuracy},
+    Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
+    Command{"table", add_table},       Command{"report", add_report},
+    Command{"catalog", add_catalog},   Command{"lint", add_lint},
+    Command{"import", add_import},     Command{"probe", add_probe},
+    Command{"anchor", add_anchor},     Command{"completion", add_completion},
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ void add_catalog(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
 void add_import(CLI::App& app, Run& run);
 void add_probe(CLI::App& app, Run& run);
+void add_anchor(CLI::App& app, Run& run);
 void add_completion(CLI::App& app, Run& run);
 
 /// In the order in which --help lists them.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -66,6 +67,17 @@ void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan
          "nodes was measured"});
 }
 
+void add_anchor(std::vector<Statement>& out, const Anchor& anchor) {
+  std::string words =
+      fmt::format("a step in {} took {} where {} were predicted; the machine takes {}", anchor.run,
+                  format_seconds(anchor.measured_seconds), format_seconds(anchor.predicted_seconds),
+                  describe(anchor.factors));
+  if (anchor.memory_over > 1)
+    words += fmt::format("; it had {:.1f} % more memory than estimated, which upper bounds include",
+                         100 * (anchor.memory_over - 1));
+  out.push_back({"anchored", words});
+}
+
 }  // namespace
 
 std::vector<Statement> statements(const Estimate& e, const Job& job,
@@ -97,6 +109,7 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
          fmt::format("time: shares of the datasheet's rates, fitted to measurements ({}){}; "
                      "docs/explanation/time.md",
                      calibration.name, fitted ? "" : " on another kind of GPU")});
+  if (calibration.anchor) add_anchor(out, *calibration.anchor);
   add_states(out, e, job.plan);
   out.push_back({"modelled",
                  "activations and buffers: what PyTorch and the framework allocate "

@@ -23,11 +23,6 @@ MeasuredHost read_measured_host(ObjectReader o) {
   return host;
 }
 
-MeasuredHost load_measured_host(const std::string& path) {
-  const Json json = read_json_file(path);
-  return read_measured_host({json, path});
-}
-
 Json measured_host_json(const MeasuredHost& host) {
   Json json{{"cpu", host.cpu}, {"python_call_seconds", host.python_call_seconds}};
   const auto add = [&](const char* key, const std::optional<double>& value) {

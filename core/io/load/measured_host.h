@@ -1,5 +1,4 @@
-// A machine file, as `shardplan probe` writes it, and the object that calibrations and records
-// hold.
+// What `shardplan probe` writes of a host: in machine files, calibrations and records.
 #pragma once
 
 #include <string>
@@ -11,7 +10,6 @@ namespace shardplan {
 
 /// Throws InputError.
 MeasuredHost read_measured_host(ObjectReader reader);
-MeasuredHost load_measured_host(const std::string& path);
 
 /// As they read it.
 Json measured_host_json(const MeasuredHost& host);

@@ -1,0 +1,100 @@
+// What a measured step explains: which part takes how much of its error.
+#include "questions/anchor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+
+namespace shardplan::anchor_test {
+namespace {
+
+constexpr auto at(StepPart part) {
+  return static_cast<std::size_t>(part);
+}
+
+Job job_of(const Json& framework, const char* cluster, std::int64_t micro_batch = 8) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Json json{{"model", "llama-3.2-1b"},
+                  {"cluster", cluster},
+                  {"framework", framework},
+                  {"workload", {{"micro_batch", micro_batch}, {"sequence_length", 2048}}},
+                  {"precision", "bf16-master"}};
+  return load_job(json, "job", {&hardware, ""});
+}
+
+double seconds(const Job& job, const Calibration& calibration) {
+  return estimate(job.model, job.plan, calibration, ReservedMemory::ratio).time.step_seconds;
+}
+
+TEST(ExplainedBy, NothingWhereThePredictionWasRight) {
+  EXPECT_EQ(explained_by(1, {0.5, 0.3, 0.1, 0.1, 0}, part_spread(true)), kAsFitted);
+}
+
+TEST(ExplainedBy, NeverMoreThanTheErrorAndMostOfItWherePartsDiffer) {
+  for (const double ratio : {0.6, 0.95, 1.3, 2.0})
+    for (const bool fitted : {false, true}) {
+      const PartFactors shares{0.6, 0.2, 0.1, 0.05, 0.05};
+      const PartFactors factors = explained_by(ratio, shares, part_spread(fitted));
+      double explained = 0;
+      for (std::size_t p = 0; p < kStepParts; ++p) {
+        EXPECT_GE(std::log(factors[p]) * std::log(ratio), 0);
+        explained += shares[p] * std::log(factors[p]) / std::log(ratio);
+      }
+      EXPECT_GT(explained, 0.1);
+      EXPECT_LT(explained, 1);
+    }
+}
+
+TEST(ExplainedBy, LeavesAPartAloneThatTheStepDoesNotWaitFor) {
+  const PartFactors factors = explained_by(1.5, {1, 0, 0, 0, 0}, part_spread(false));
+  EXPECT_GT(factors[at(StepPart::kernels)], 1.4);
+  for (std::size_t p = 1; p < kStepParts; ++p) EXPECT_EQ(factors[p], 1);
+}
+
+TEST(PartShares, FollowWhatTheStepWaitsFor) {
+  const Calibration calibration = load_calibration();
+  const PartFactors large = part_shares(job_of("single", "1xH200"), calibration);
+  EXPECT_GT(large[at(StepPart::kernels)], 0.9);
+  const Json offload{
+      {"name", "deepspeed"},
+      {"ds_config",
+       {{"bf16", {{"enabled", true}}},
+        {"optimizer", {{"type", "AdamW"}}},
+        {"zero_optimization", {{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}}}}}};
+  const PartFactors on_host = part_shares(job_of(offload, "2xH200", 1), calibration);
+  EXPECT_GT(on_host[at(StepPart::host_optimizer)], 0.3);
+  EXPECT_LT(on_host[at(StepPart::kernels)], 0.3);
+}
+
+TEST(SlowedDown, MakesAStepAsMuchLongerAsItsPartsAre) {
+  const Calibration calibration = load_calibration();
+  const Job job = job_of("ddp", "4xH200");
+  Calibration slower = calibration;
+  slower.time = slowed_down(calibration.time, {2, 2, 2, 2, 2});
+  EXPECT_NEAR(seconds(job, slower) / seconds(job, calibration), 2, 0.02);
+}
+
+TEST(AnchorOn, BoundsAreNoLowerThanWhatTheJobHad) {
+  Calibration calibration = load_calibration();
+  const Job job = job_of("single", "1xH200");
+  const Estimate before = estimate(job.model, job.plan, calibration);
+  const std::int64_t more = std::int64_t{9} << 30;
+  calibration.anchor = anchor_on(
+      job, calibration,
+      {before.time.step_seconds, before.allocated.point + 1, {}, before.device.point + more},
+      "run");
+  const Estimate after = estimate(job.model, job.plan, calibration);
+  EXPECT_GE(after.device.upper + 1, before.device.point + more);
+  EXPECT_EQ(after.device.point, before.device.point);
+  calibration.anchor = anchor_on(
+      job, calibration, {before.time.step_seconds, {}, before.reserved.point / 2, {}}, "run");
+  EXPECT_EQ(estimate(job.model, job.plan, calibration).device.upper, before.device.upper);
+}
+
+}  // namespace
+}  // namespace shardplan::anchor_test
