@@ -13,10 +13,10 @@
 
 #include <QAbstractScrollArea>
 #include <QApplication>
-#include <QDir>
 #include <QFontDatabase>
 #include <QPainter>
 #include <QTest>
+#include <QToolButton>
 #include <filesystem>
 
 #include "application.h"
@@ -83,6 +83,9 @@ class Pictures : public testing::TestWithParam<const char*> {
   QImage take(const Pictured& page) {
     QCoreApplication::processEvents();
     QCoreApplication::processEvents();  // the layout follows what came
+    for (QToolButton* button : window().findChildren<QToolButton*>())
+      if (button->inherits("QLineEditIconButton") && button->property("opacity").toDouble() > 0)
+        button->setProperty("opacity", 1.0);  // it fades in by the clock
     QImage image(window().size(), QImage::Format_RGB32);
     window().render(&image);
     QPainter painter(&image);
