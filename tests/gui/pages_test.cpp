@@ -331,6 +331,7 @@ TEST_F(Pages, AnOptionOfTheTablesIsFoundChangedAndTakenBack) {
   ASSERT_NE(editor, nullptr);
   QTest::keyClicks(editor, QStringLiteral("opt-350m"));
   QTest::keyClick(editor, Qt::Key_Return);
+  QCoreApplication::processEvents();  // what was typed is taken by a later event
   EXPECT_EQ(field_of(session().document().json(), "/workload/models/critic/model"),
             Json("opt-350m"));
   EXPECT_TRUE(session().answer().estimate);
