@@ -168,6 +168,17 @@ TEST(Programs, DoNotGrowWithLayersOrRanks) {
   }
 }
 
+TEST(Programs, LeaveRoomForTheTrialsOfUnalignedHeads) {
+  const auto room = [](std::string_view config, bool compiled) {
+    const Model model = model_of(config);
+    Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+    if (compiled) plan.compile = Compile{};
+    return lower(model, plan, run_segments(model, plan), 0).most_workspaces_over;
+  };
+  EXPECT_GT(room(kGpt2, true), room(kGpt2, false));
+  EXPECT_EQ(room(kLlama, true), room(kLlama, false));
+}
+
 TEST(Programs, RefuseANetworkThatTheNativeEngineDoesNotRun) {
   const Model model = equal_tensors(1, 512);
   const Plan plan = plan_of(FrameworkKind::native, "fp32", 2);
