@@ -129,15 +129,18 @@ bool preferred(const CatalogGpu* a, const CatalogGpu* b) {
   std::stable_sort(rows.begin(), rows.end(), [](const CatalogGpu* a, const CatalogGpu* b) {
     return a->memory_gb < b->memory_gb;
   });
-  std::vector<std::string> sizes;
+  Said sizes;
+  std::int64_t last = 0;
   for (const CatalogGpu* row : rows) {
-    std::string size = fmt::format("{}GB", row->memory_gb);
-    if (sizes.empty() || sizes.back() != size) sizes.push_back(std::move(size));
+    if (row->memory_gb == last) continue;
+    last = row->memory_gb;
+    const std::string size = fmt::format("{}GB", last);
+    sizes = sizes.empty() ? Said(size) : say("{} or {}", sizes, size);
   }
   throw InputError(
       {.key = "cluster",
        .message = fmt::format("no {} has {}GB of memory", rows.front()->family, matches.memory_gb),
-       .expected = fmt::format("{}", fmt::join(sizes, " or "))});
+       .expected = sizes});
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "import/import.h"
 #include "job/fields.h"
 #include "models/record_library.h"
+#include "models/text.h"
 
 namespace shardplan::gui {
 namespace {
@@ -51,6 +53,38 @@ void use_ds_config(JobDocument& document, const std::string& path, const Json& c
   document.replace(std::move(job));
 }
 
+/// The file as a job: where it runs, and what is trained if it leaves that open, is the job's.
+importing::Imported import_trainer(const Json& job, const std::string& file) {
+  Json flags = Json::object();
+  const auto take = [&](const char* key) {
+    const auto said = field_of(job, std::string("/") + key);
+    if (said) flags[key] = *said;
+    return said.has_value();
+  };
+  take("cluster");
+  try {
+    return importing::import_files({file}, "", flags);
+  } catch (const InputError& e) {
+    if (e.diagnostic().key != "model" || !take("model")) throw;
+    importing::Imported imported = importing::import_files({file}, "", flags);
+    imported.job["model"] = flags["model"];
+    return imported;
+  }
+}
+
+void use_trainer_file(JobDocument& document, const std::string& file, QStringList* left_out) {
+  using Kind = importing::Note::Kind;
+  importing::Imported imported = import_trainer(document.json(), file);
+  for (const importing::Note& note : imported.notes)
+    if (left_out != nullptr && (note.kind == Kind::warning || note.kind == Kind::unknown))
+      left_out->push_back(text(note.key));
+  document.replace(std::move(imported.job));
+}
+
+bool is_json(const QString& path) {
+  return path.endsWith(QStringLiteral(".json"), Qt::CaseInsensitive);
+}
+
 }  // namespace
 
 FileKind kind_of(const Json& json, const std::string& file) {
@@ -69,10 +103,18 @@ FileKind kind_of(const Json& json, const std::string& file) {
 }
 
 std::optional<FileKind> take_file(JobDocument& document, const QString& path,
-                                  const std::function<bool()>& may_discard) {
+                                  const std::function<bool()>& may_discard, QStringList* left_out) {
   const std::string file = path.toStdString();
-  const Json content = read_json_file(file);
-  const FileKind kind = kind_of(content, file);
+  Json content;
+  FileKind kind = FileKind::trainer;
+  if (is_json(path) || !importing::is_trainer_file(file)) {
+    content = read_json_file(file);
+    try {
+      kind = kind_of(content, file);
+    } catch (const InputError&) {
+      if (!importing::is_trainer_file(file)) throw;
+    }
+  }
   switch (kind) {
     case FileKind::job:
       if (!may_discard()) return std::nullopt;
@@ -83,6 +125,9 @@ std::optional<FileKind> take_file(JobDocument& document, const QString& path,
       break;
     case FileKind::ds_config:
       use_ds_config(document, file, content);
+      break;
+    case FileKind::trainer:
+      use_trainer_file(document, file, left_out);
       break;
     case FileKind::record:
       break;

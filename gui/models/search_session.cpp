@@ -33,10 +33,6 @@ SearchSession::SearchSession(Session& session, QObject* parent)
                                       column(tr("ruled out because"), &RuledOutRow::reason, false)},
                                      this)) {
   connect(&session_, &Session::answered, this, &SearchSession::forget_if_another);
-  connect(&work_, &Background::started, this, &SearchSession::started);
-  connect(&work_, &Background::progressed, this, &SearchSession::progressed);
-  connect(&work_, &Background::finished, this, &SearchSession::finished);
-  connect(&work_, &Background::failed, this, &SearchSession::failed);
 }
 
 bool SearchSession::can_search() const {
@@ -79,7 +75,7 @@ void SearchSession::resume(std::optional<SearchOutcome> outcome) {
   if (!outcome) return;
   own_jobs_ = {outcome->job, session_.document().json()};
   take(std::move(*outcome));
-  Q_EMIT finished();
+  Q_EMIT outcome_changed();
 }
 
 void SearchSession::take(SearchOutcome outcome) {
@@ -121,7 +117,7 @@ void SearchSession::forget_if_another() {
   set_preference(Preference::searched_job, {});
   found_->set_rows({});
   ruled_out_->set_rows({});
-  Q_EMIT finished();
+  Q_EMIT outcome_changed();
 }
 
 }  // namespace shardplan::gui

@@ -42,6 +42,8 @@ class SearchSession : public QObject {
   void start_again(const Json& job, Objective objective);
   /// Shows what another session's search found.
   void resume(std::optional<SearchOutcome> outcome);
+  /// What searches: its progress, its end, and what it failed with.
+  const Background& work() const { return work_; }
   void cancel() { work_.cancel(); }
   bool is_running() const { return work_.is_running(); }
 
@@ -56,10 +58,8 @@ class SearchSession : public QObject {
   void use(int row);
 
  Q_SIGNALS:
-  void started();
-  void progressed(double share);
-  void finished();
-  void failed(const QString& message);
+  /// Another search's outcome is shown, or the one that was is about another job: no search ended.
+  void outcome_changed();
 
  private:
   void run(Json written, Job job, Objective objective);

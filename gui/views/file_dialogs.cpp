@@ -42,7 +42,9 @@ QString FileDialogs::where_to_save(QWidget* parent, const QString& title, const 
 }
 
 QString FileDialogs::what_to_open(QWidget* parent, const QString& title) {
-  QFileDialog dialog(parent, title, last_folder(), tr("JSON files (*.json);;All files (*)"));
+  QFileDialog dialog(
+      parent, title, last_folder(),
+      tr("Jobs and configurations (*.json *.yaml *.yml *.toml *.sh);;All files (*)"));
   dialog.setFileMode(QFileDialog::ExistingFile);
   return chosen(dialog);
 }

@@ -31,15 +31,16 @@ SearchPanel::SearchPanel(Session& session, QWidget* parent)
   });
   connect(&session, &Session::answered, this, &SearchPanel::show_whether_it_can);
   show_whether_it_can();
-  connect(&search_, &SearchSession::started, this, [this] {
+  connect(&search_.work(), &Background::started, this, [this] {
     progress_->setValue(0);
     progress_->show();
     cancel_->setEnabled(true);
   });
-  connect(&search_, &SearchSession::progressed, this,
+  connect(&search_.work(), &Background::progressed, this,
           [this](double share) { progress_->setValue(static_cast<int>(1000 * share)); });
-  connect(&search_, &SearchSession::finished, this, &SearchPanel::show_result);
-  connect(&search_, &SearchSession::failed, summary_, &QLabel::setText);
+  connect(&search_.work(), &Background::finished, this, &SearchPanel::show_result);
+  connect(&search_, &SearchSession::outcome_changed, this, &SearchPanel::show_result);
+  connect(&search_.work(), &Background::failed, summary_, &QLabel::setText);
 }
 
 QLayout* SearchPanel::make_bar() {

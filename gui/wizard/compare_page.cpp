@@ -54,6 +54,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   legend_ = new Legend(this);
   bars->setColumnStretch(1, 1);
   QTableView* table = make_table(model_, tr("Plans side by side"), this);
+  table->setObjectName(QStringLiteral("comparison"));
   table->setItemDelegate(new DiffersDelegate(table));
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   // Rows come after the columns were stretched: a bar that came with them would cover the last.

@@ -64,6 +64,7 @@ void MachinePage::take_focus() {
 QLayout* MachinePage::make_choices() {
   auto* layout = new QVBoxLayout;
   auto* here = new QPushButton(this);
+  here->setObjectName(QStringLiteral("detected"));
   const bool usable = !cluster_of(detected_, workbench().hardware).is_null();
   if (usable) {
     here->setText(
@@ -78,6 +79,7 @@ QLayout* MachinePage::make_choices() {
   found->setText(
       tr("Found here: %1 of host memory, %2 of NVMe.")
           .arg(text(format_bytes(detected_.host_memory)), text(format_bytes(detected_.nvme))));
+  found->setObjectName(QStringLiteral("detected_memory"));
   found->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(found);
 
@@ -88,6 +90,8 @@ QLayout* MachinePage::make_choices() {
     on_chosen(table, [this, is_machine](const QModelIndex& row) {
       choose(row.siblingAtColumn(0).data().toString(), is_machine);
     });
+    table->setObjectName(is_machine ? QStringLiteral("catalogue_machines")
+                                    : QStringLiteral("catalogue_gpus"));
     tabs->addTab(table, name);
   };
   add_table(CatalogueModels::gpus(hardware, this), tr("GPUs"), false);

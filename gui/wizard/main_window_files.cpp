@@ -106,13 +106,16 @@ bool MainWindow::attempt(const std::function<void()>& action) {
 void MainWindow::take(const QString& path) {
   attempt([&] {
     const Json before = session_.document().json();
-    const auto kind = take_file(session_.document(), path, [this] { return may_discard(); });
+    QStringList left_out;
+    const auto kind = take_file(
+        session_.document(), path, [this] { return may_discard(); }, &left_out);
     if (!kind) return;
     if (*kind == FileKind::record) {
       show_page(static_cast<int>(page_names().indexOf(QStringLiteral("accuracy"))));
       return accuracy_->add_records({path});
     }
-    const char* const shown = *kind == FileKind::job     ? "verdict"
+    const bool is_whole = *kind == FileKind::job || *kind == FileKind::trainer;
+    const char* const shown = is_whole                   ? "verdict"
                               : *kind == FileKind::model ? "model"
                                                          : "training";
     show_page(static_cast<int>(page_names().indexOf(QLatin1String(shown))));
@@ -120,14 +123,16 @@ void MainWindow::take(const QString& path) {
     Notice notice{.text = tr("%1 is used").arg(QFileInfo(path).fileName())};
     for (const FieldDifference& d : differences(before, session_.document().json()))
       notice.details.push_back(JobDifference::words_of(d));
+    const auto settings = notice.details.size();
+    if (!left_out.isEmpty())
+      notice.details.push_back(tr("not counted: %1").arg(left_out.join(QStringLiteral(", "))));
     if (notice.details.isEmpty()) return;
     notice.can_undo = true;
     if (notice.details.size() == 1) {
       notice.text += QStringLiteral(": ") + notice.details.takeFirst();
     } else {
-      notice.text = tr("%1 is used; it changes %2 settings")
-                        .arg(QFileInfo(path).fileName())
-                        .arg(notice.details.size());
+      notice.text =
+          tr("%1 is used; it changes %2 settings").arg(QFileInfo(path).fileName()).arg(settings);
     }
     notices_->show_notice(notice);
   });

@@ -32,6 +32,7 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   facts_ = make_text(this);
   assumed_ = make_text(this);
   catalogue_ = make_table(CatalogueModels::models(this), tr("Catalogue of models"), this, true);
+  catalogue_->setObjectName(QStringLiteral("catalogue_models"));
   tensors_ = CatalogueModels::tensors(this);
 
   auto* first = new QHBoxLayout;

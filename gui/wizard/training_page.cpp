@@ -1,6 +1,7 @@
 #include "wizard/training_page.h"
 
 #include <QHBoxLayout>
+#include <QTabWidget>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -15,8 +16,18 @@ TrainingPage::TrainingPage(Session& session, QWidget* parent)
     : Page(session, tr("Training"), parent) {
   error_ = make_error(this);
   form_ = new FieldForm(session, TrainingFields::all(), this);
+  options_ = new OptionList(session, this);
+  tabs_ = new QTabWidget(this);
+  tabs_->setObjectName(QStringLiteral("training_tabs"));
+  auto* usual = new QWidget(this);
+  auto* inside = new QVBoxLayout(usual);
+  inside->setContentsMargins(8, 6, 4, 4);
+  inside->addWidget(make_scroll(form_, usual));
+  tabs_->addTab(usual, tr("The usual ones"));
+  tabs_->addTab(options_, tr("All options"));
+  connect(tabs_, &QTabWidget::currentChanged, this, &TrainingPage::refresh);
   auto* left = new QVBoxLayout;
-  left->addWidget(make_scroll(form_, this));
+  left->addWidget(tabs_);
   auto* halves = new QHBoxLayout;
   halves->addWidget(make_box(tr("How it is trained"), left, this), 1);
   halves->addWidget(make_box(tr("DeepSpeed configuration"), make_config_side(), this), 1);
@@ -54,6 +65,7 @@ void TrainingPage::take_focus() {
 
 void TrainingPage::refresh() {
   form_->refresh();
+  if (tabs_->currentWidget() == options_) options_->refresh();
   const bool is_above = answer().error && !form_->shows_error();
   show_error(error_, is_above ? Messages::of(*answer().error) : QString());
   const auto config = field_of(document().json(), "/framework/ds_config");

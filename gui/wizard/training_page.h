@@ -3,9 +3,11 @@
 
 #include <QLabel>
 #include <QPushButton>
+#include <QTabWidget>
 
 #include "views/field_form.h"
 #include "views/lint_panel.h"
+#include "views/option_list.h"
 #include "wizard/page.h"
 
 namespace shardplan::gui {
@@ -27,7 +29,9 @@ class TrainingPage : public Page {
  private:
   QLayout* make_config_side();
 
+  QTabWidget* tabs_;
   FieldForm* form_;
+  OptionList* options_;
   QLabel* error_;
   QLabel* file_;
   QPushButton* drop_;

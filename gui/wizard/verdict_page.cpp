@@ -96,6 +96,7 @@ QWidget* VerdictPage::make_memory() {
 QWidget* VerdictPage::make_time() {
   time_ = new ShareBar(time_brush, this);
   time_->setAccessibleName(tr("Time per step"));
+  time_->setObjectName(QStringLiteral("time"));
   rates_ = new TextLabel(TextLabel::Lines::wrapped, this);
   rates_->setObjectName(QStringLiteral("rates"));
   auto* layout = new QVBoxLayout;
@@ -103,6 +104,7 @@ QWidget* VerdictPage::make_time() {
   layout->setSpacing(3);
   layout->addWidget(rates_);
   time_legend_ = new Legend(this);
+  time_legend_->setObjectName(QStringLiteral("time_legend"));
   layout->addWidget(time_);
   layout->addWidget(time_legend_);
   QWidget* box = make_box(tr("Time per step"), layout, this);
@@ -143,6 +145,7 @@ QTabWidget* VerdictPage::make_tabs() {
   tabs_->setObjectName(QStringLiteral("tables"));
   connect(tabs_, &QTabWidget::currentChanged, this, &VerdictPage::show_tab);
   fixes_ = new FixList(session(), this);
+  fixes_->setObjectName(QStringLiteral("fixes"));
   tabs_->addTab(make_scroll(fixes_, this), tr("What would help"));
   breakdown_ = EstimateModels::breakdown_model(this);
   phases_ =

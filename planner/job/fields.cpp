@@ -83,20 +83,31 @@ std::vector<JobField> fields_of_options() {
   return fields;
 }
 
-/// The key of a field's parent object that a bare text stands for: "name".
-void widen(Json& job, const std::string& parent) {
-  const auto it = job.find(parent);
-  if (it != job.end() && it->is_string()) *it = Json{{"name", *it}};
+/// The key of an object that a bare text in its place stands for.
+std::string_view spoken_key(std::string_view object) {
+  if (object == "checkpointing") return "policy";
+  return object == "precision" ? "preset" : "name";
+}
+
+/// Makes an object of what is above a field where a bare text, or "true", stands for one.
+void widen(Json& job, const Json::json_pointer& path) {
+  if (path.empty()) return;
+  widen(job, path.parent_pointer());
+  if (!job.contains(path)) return;
+  Json& object = job.at(path);
+  if (object.is_string())
+    object = Json{{std::string(spoken_key(path.back())), object}};
+  else if (!object.is_object())
+    object = Json::object();
 }
 
 /// "/framework/name" of {"framework": "ddp"} is the text itself.
 const Json* find(const Json& job, std::string_view pointer) {
   const Json::json_pointer path{std::string(pointer)};
   if (job.contains(path)) return &job.at(path);
-  if (path.back() != "name") return nullptr;
   const auto parent = path.parent_pointer();
-  return !parent.empty() && job.contains(parent) && job.at(parent).is_string() ? &job.at(parent)
-                                                                               : nullptr;
+  if (parent.empty() || path.back() != spoken_key(parent.back())) return nullptr;
+  return job.contains(parent) && job.at(parent).is_string() ? &job.at(parent) : nullptr;
 }
 
 std::string shell_quoted(const std::string& text) {
@@ -142,20 +153,19 @@ std::span<const JobField> job_fields() {
 
 void set_field(Json& job, std::string_view pointer, Json value) {
   const Json::json_pointer path{std::string(pointer)};
-  const std::string parent = std::string(pointer.substr(1, pointer.find('/', 1) - 1));
   if (!value.is_null()) {
     if (pointer == kPerceptron) job.erase("model");  // it is a model, not beside one
-    if (pointer.find('/', 1) != std::string_view::npos) widen(job, parent);
+    widen(job, path.parent_pointer());
     job[path] = std::move(value);
     return;
   }
-  if (path.parent_pointer().empty()) {
-    job.erase(parent);
-  } else if (job.contains(path)) {
-    job.at(path.parent_pointer()).erase(path.back());
-  } else if (find(job, pointer) != nullptr) {
-    job.erase(parent);
-  }
+  const auto erase = [&job](const Json::json_pointer& field) {
+    job.at(field.parent_pointer()).erase(field.back());
+  };
+  if (job.contains(path))
+    erase(path);
+  else if (find(job, pointer) != nullptr)
+    erase(path.parent_pointer());
 }
 
 std::optional<Json> field_of(const Json& job, std::string_view pointer) {

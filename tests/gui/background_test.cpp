@@ -98,7 +98,7 @@ TEST(SearchSession, FindsPlansThatFitAndWritesThemIntoTheJob) {
   ask(session, R"({"model": "gpt2", "cluster": "2x40GB"})");
   SearchSession search(session);
   search.start(Objective::throughput);
-  ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+  ASSERT_TRUE(wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
   ASSERT_GT(search.found().rowCount(), 0);
   for (int row = 0; row < search.found().rowCount(); ++row) {
     const Found found = search.result()->front[static_cast<std::size_t>(row)];
@@ -114,7 +114,7 @@ TEST(SearchSession, ForgetsWhatWasFoundForAnotherJob) {
   ask(session, R"({"model": "gpt2", "cluster": "2x40GB"})");
   SearchSession search(session);
   search.start(Objective::memory);
-  ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+  ASSERT_TRUE(wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
   ASSERT_TRUE(search.result());
   ask(session, R"({"model": "gpt2", "cluster": "4x40GB"})");
   EXPECT_FALSE(search.result());
@@ -128,9 +128,9 @@ TEST(SearchSession, ClosingDuringASearchLeavesNoThread) {
     ask(session, R"({"model": "llama-2-70b", "cluster": "8x8xH100"})");
     SearchSession search(session);
     bool begun = false;
-    QObject::connect(&search, &SearchSession::progressed, [&] { begun = true; });
+    QObject::connect(&search.work(), &Background::progressed, [&] { begun = true; });
     search.start(Objective::throughput);
-    ASSERT_TRUE(wait_for(search, &SearchSession::progressed, [&] { return begun; }));
+    ASSERT_TRUE(wait_for(search.work(), &Background::progressed, [&] { return begun; }));
   }
   EXPECT_TRUE(falls_to(before));
 }

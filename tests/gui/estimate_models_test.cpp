@@ -1,6 +1,8 @@
 // What the windows show against core's JSON: the same numbers in the same words.
 #include <gtest/gtest.h>
 
+#include <QLocale>
+
 #include <algorithm>
 
 #include "base/format.h"
@@ -8,6 +10,7 @@
 #include "models/estimate_models.h"
 #include "models/fixes.h"
 #include "models/job_words.h"
+#include "models/messages.h"
 #include "models/text.h"
 #include "models/training_fields.h"
 #include "models/verdict_words.h"
@@ -185,6 +188,20 @@ TEST_F(EstimateModelsTest, AnUnfinishedJobShowsWhatIsKnown) {
   ASSERT_TRUE(session_.answer().error);
   EXPECT_EQ(session_.answer().error->key, "cluster");
   ASSERT_NE(session_.answer().the_model(), nullptr);
+}
+
+TEST_F(EstimateModelsTest, AnErrorIsWhollyInTheLanguageOfTheWindows) {
+  ask(session_, R"({"model": "gpt2", "cluster": "4xA100-41GB"})");
+  ASSERT_TRUE(session_.answer().error);
+  const auto in = [&](const char* language) {
+    QLocale::setDefault(QLocale(QLatin1String(language)));
+    const QString words = Messages::of(*session_.answer().error);
+    QLocale::setDefault(QLocale(QStringLiteral("en")));
+    return words;
+  };
+  EXPECT_TRUE(in("en").contains(QStringLiteral("40GB or 80GB")));
+  EXPECT_TRUE(in("ja").contains(QStringLiteral("40GB または 80GB")));
+  EXPECT_TRUE(in("ko").contains(QStringLiteral("40GB 또는 80GB")));
 }
 
 TEST_F(EstimateModelsTest, EveryFixCanBeAppliedAndGivesWhatItPromised) {

@@ -43,6 +43,38 @@ TEST(DroppedFile, ADroppedConfigurationIsUsedAsItIs) {
   EXPECT_EQ(session.answer().job->plan.framework.deepspeed.zero.stage, 3);
 }
 
+TEST(DroppedFile, ATrainersFileBecomesTheJobOnItsMachine) {
+  Session session;
+  ask(session, R"({"model": "llama-2-7b", "cluster": "1xA100-80GB"})");
+  QStringList left_out;
+  const auto yes = [] { return true; };
+  EXPECT_EQ(take_file(session.document(), configs("trainers/axolotl-qlora.yaml"), yes, &left_out),
+            FileKind::trainer);
+  ASSERT_TRUE(session.answer().job) << session.answer().error->message.text;
+  const Plan& plan = session.answer().job->plan;
+  EXPECT_EQ(session.document().json().at("cluster"), Json("1xA100-80GB"));
+  EXPECT_EQ(plan.workload.sequence_length, 4096);
+  EXPECT_EQ(session.document().json().at("trainer"), Json("axolotl"));
+  ASSERT_TRUE(plan.workload.lora);
+  EXPECT_EQ(plan.workload.lora->rank, 32);
+  session.document().undo_stack().undo();
+  EXPECT_EQ(session.document().json().at("model"), Json("llama-2-7b"));
+}
+
+TEST(DroppedFile, ATrainersFileWithoutAModelTrainsTheJobs) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("mine.yaml", "base_model_path: x\ntraining_args: 1\n");
+  JobDocument document;
+  document.replace(Json::parse(R"({"model": "gpt2", "cluster": "8xA100-40GB"})"));
+  EXPECT_EQ(take_file(document, configs("trainers/accelerate-fsdp2.yaml")), FileKind::trainer);
+  EXPECT_EQ(document.json().at("model"), Json("gpt2"));
+  EXPECT_EQ(document.json().at("framework").at("name"), Json("fsdp2"));
+  const Json before = document.json();
+  EXPECT_THAT(error_text([&] { take_file(document, QString::fromStdString(path)); }),
+              HasSubstr("mine.yaml"));
+  EXPECT_EQ(document.json(), before);
+}
+
 TEST(DroppedFile, AMalformedOneIsAMessageAndChangesNothing) {
   const TemporaryFolder folder;
   JobDocument document;

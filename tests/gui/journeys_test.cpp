@@ -248,7 +248,7 @@ TEST_F(Journey, PlansThatWereFoundAreUsedAndStay) {
   go_to("plan");
   click("search");
   SearchSession& search = window().search();
-  ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+  ASSERT_TRUE(wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
   const int found = search.found().rowCount();
   ASSERT_GT(found, 0);
   const Json before = job();
@@ -355,7 +355,8 @@ TEST(Reopening, FindsEverythingAsItWasLeft) {
     size = window.size();
     SearchSession& search = window.search();
     search.start(Objective::memory);
-    ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+    ASSERT_TRUE(
+        wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
     search.use(0);
     left = application.session().document().json();
     const TemporaryFolder folder;  // what is saved is asked about no more
@@ -374,7 +375,8 @@ TEST(Reopening, FindsEverythingAsItWasLeft) {
       EXPECT_EQ(window.size(), size);
     }
     SearchSession& search = window.search();
-    ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+    ASSERT_TRUE(
+        wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
     EXPECT_GT(search.found().rowCount(), 0);
     EXPECT_EQ(search.outcome()->objective, Objective::memory);
     application.set_theme(Theme::system);

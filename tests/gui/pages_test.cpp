@@ -14,10 +14,12 @@
 #include <QPushButton>
 #include <QSlider>
 #include <QSpinBox>
+#include <QTabWidget>
 #include <QTableView>
 #include <QTextBrowser>
 #include <set>
 
+#include "job/fields.h"
 #include "models/recent_files.h"
 #include "support/subprocess.h"
 #include "views/field_form.h"
@@ -204,7 +206,7 @@ TEST_F(Pages, ThePlotOfASearchHasOtherAxesNamesAndIsSaved) {
   go_to("plan");
   click("search");
   SearchSession& search = window().search();
-  ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
+  ASSERT_TRUE(wait_for(search.work(), &Background::finished, [&] { return !search.is_running(); }));
   auto* plot = find<PlotView>("front");
   ASSERT_FALSE(plot->data().points.empty());
   ASSERT_FALSE(plot->data().lines.empty());
@@ -305,6 +307,37 @@ TEST_F(Pages, TheHelpMenuShowsTermsShortcutsAndAbout) {
   EXPECT_TRUE(terms->findChild<QTextBrowser*>()->toPlainText().contains(QStringLiteral("heads")));
   for (const char* name : {"about", "shortcuts", "terms"})
     window().findChild<QDialog*>(QLatin1String(name))->close();
+}
+
+TEST_F(Pages, AnOptionOfTheTablesIsFoundChangedAndTakenBack) {
+  ask(session(), R"({"model": "opt-1.3b", "cluster": "8xA100-80GB",
+      "framework": {"name": "deepspeed", "zero_stage": 3},
+      "workload": {"kind": "rlhf", "algorithm": "ppo", "micro_batch": 4, "prompt_length": 256,
+                   "new_tokens": 256}})");
+  go_to("training");
+  find<QTabWidget>("training_tabs")->setCurrentIndex(1);
+  auto* filter = find<QLineEdit>("option_filter");
+  filter->setFocus();
+  QTest::keyClicks(filter, QStringLiteral("models.critic.model"));
+  auto* table = find<QTableView>("options");
+  ASSERT_GE(table->model()->rowCount(), 1);
+  ASSERT_EQ(table->model()->index(0, 0).data().toString(),
+            QStringLiteral("workload.models.critic.model"));
+  table->setCurrentIndex(table->model()->index(0, 1));
+  EXPECT_TRUE(find<QLabel>("option_about")->text().contains(QStringLiteral("config.json")));
+  table->setFocus();
+  QTest::keyClick(table, Qt::Key_F2);
+  auto* editor = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  ASSERT_NE(editor, nullptr);
+  QTest::keyClicks(editor, QStringLiteral("opt-350m"));
+  QTest::keyClick(editor, Qt::Key_Return);
+  QCoreApplication::processEvents();  // what was typed is taken by a later event
+  EXPECT_EQ(field_of(session().document().json(), "/workload/models/critic/model"),
+            Json("opt-350m"));
+  EXPECT_TRUE(session().answer().estimate);
+  session().document().undo_stack().undo();
+  EXPECT_FALSE(field_of(session().document().json(), "/workload/models/critic/model"));
+  EXPECT_FALSE(table->model()->index(0, 1).data().toString().contains(QStringLiteral("opt-350m")));
 }
 
 }  // namespace

@@ -17,6 +17,29 @@ TEST(JobFields, ATextBecomesAnObjectWhenAFieldInsideOfItIsSet) {
   EXPECT_EQ(field_of(job, "/framework/zero_stage"), std::nullopt);
 }
 
+TEST(JobFields, ATextOrTrueBecomesTheObjectItStandsFor) {
+  Json job = Json::parse(R"({"checkpointing": "full", "precision": "fp32", "compile": true,
+      "workload": {"models": {"critic": {"precision": "fp32"}}}})");
+  EXPECT_EQ(field_of(job, "/checkpointing/policy"), Json("full"));
+  set_field(job, "/checkpointing/offload", true);
+  set_field(job, "/precision/linear", "fp8");
+  set_field(job, "/compile/scope", "block");
+  set_field(job, "/workload/models/critic/precision/linear", "fp8");
+  EXPECT_EQ(job["checkpointing"].dump(), R"({"policy":"full","offload":true})");
+  EXPECT_EQ(job["precision"].dump(), R"({"preset":"fp32","linear":"fp8"})");
+  EXPECT_EQ(job["compile"].dump(), R"({"scope":"block"})");
+  EXPECT_EQ(job["workload"].dump(),
+            R"({"models":{"critic":{"precision":{"preset":"fp32","linear":"fp8"}}}})");
+}
+
+TEST(JobFields, NullTakesATextAwayWhereItStandsForTheField) {
+  Json job = Json::parse(R"({"optimizer": "sgd", "workload":
+      {"models": {"critic": {"precision": "fp32"}}}})");
+  set_field(job, "/workload/models/critic/precision/preset", nullptr);
+  set_field(job, "/optimizer/name", nullptr);
+  EXPECT_EQ(job.dump(), R"({"workload":{"models":{"critic":{}}}})");
+}
+
 TEST(JobFields, NullTakesAFieldAway) {
   Json job = Json::parse(R"({"framework": {"name": "deepspeed", "zero_stage": 2}, "loss": "x"})");
   set_field(job, "/framework/zero_stage", nullptr);

@@ -12,6 +12,7 @@
 
 #include "json/document.h"
 #include "lint/registry.h"
+#include "options/tables.h"
 #include "support/source_literals.h"
 
 namespace shardplan {
@@ -143,6 +144,18 @@ TEST_P(WordsOf, HaveEverySentenceThatIsMadeOfValues) {
 
 TEST_P(WordsOf, HaveNoSentenceThatNobodySays) {
   EXPECT_THAT(without(ids(topic(GetParam(), "lint").at("sentences")), texts()), IsEmpty());
+}
+
+/// A window lists every option, with what it is and what holds when it is left open.
+TEST_P(WordsOf, HaveWhatEveryOptionIs) {
+  Names asked;
+  for (const OptionGroup& group : all_option_groups()) {
+    if (group.name == "job" || group.name == "cluster") continue;  // a page of their own
+    for (const ListedOption& option : group.options)
+      if (option.info->kind != OptionKind::block) asked.emplace(option.info->help);
+  }
+  EXPECT_GT(asked.size(), 100U);
+  EXPECT_THAT(without(asked, ids(topic(GetParam(), "report").at("phrases"))), IsEmpty());
 }
 
 /// The longest of the parts between places.
