@@ -7,6 +7,7 @@
 int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   qputenv("QT_FONT_DPI", "96");
+  qputenv("LC_ALL", "C.UTF-8");  // in Japanese, fontconfig's fixed-width letters are other ones
   for (const char* scale : {"QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_STYLE_OVERRIDE"})
     qunsetenv(scale);
   return shardplan::gui::run_tests<QApplication>(argc, argv);
