@@ -7,7 +7,6 @@
 #include "models/text.h"
 
 namespace shardplan::gui {
-namespace {
 
 std::string pointer_to(std::string_view path, std::string_view key) {
   std::string pointer;
@@ -16,8 +15,6 @@ std::string pointer_to(std::string_view path, std::string_view key) {
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return pointer;
 }
-
-}  // namespace
 
 Json json_of(const QVariant& value) {
   if (value.typeId() == QMetaType::QString) return value.toString().toStdString();

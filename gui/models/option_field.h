@@ -10,6 +10,9 @@
 
 namespace shardplan::gui {
 
+/// The JSON pointer of an option: `path` has dots between objects, and may be empty.
+std::string pointer_to(std::string_view path, std::string_view key);
+
 /// The label and the choices in the language of the windows, the pointer, and a `write` that sets
 /// the key as it is. `path`: the object of the job that holds the option.
 TrainingField form_field(const OptionInfo& option, std::string_view path);

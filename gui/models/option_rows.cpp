@@ -13,6 +13,7 @@
 #include "lowering/rlhf/roles.h"
 #include "models/core_words.h"
 #include "models/messages.h"
+#include "models/option_field.h"
 #include "models/text.h"
 #include "options/tables.h"
 #include "options/words.h"
@@ -29,14 +30,6 @@ constexpr OptionInfo kIdle{.key = "idle",
                            .help = "what of the model waits on the host outside of its phases",
                            .kind = OptionKind::choice,
                            .choices = kIdlePlaces};
-
-std::string pointer_to(std::string_view path, std::string_view key) {
-  std::string pointer;
-  for (const std::string_view part : {path, key})
-    if (!part.empty()) pointer += "/" + std::string(part);
-  std::replace(pointer.begin(), pointer.end(), '.', '/');
-  return pointer;
-}
 
 bool applies(const OptionGroup& group, const Job& job) {
   const WorkKind kind = job.plan.workload.kind;

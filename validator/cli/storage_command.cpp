@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/format.h"
 #include "json/document.h"
@@ -45,6 +46,11 @@ void add_options(CLI::App& app, Arguments& a) {
                  "text, json, or cluster: the fields of a cluster file (docs/reference/job.md)")
       ->check(CLI::IsMember({"text", "json", "cluster"}));
   app.footer("Example: shardplan-validate storage /mnt/nvme --format cluster");
+}
+
+void print_head() {
+  fmt::print("  {:<10}{:>12}{:>8}{:>10}{:>10}{:>10}  GB/s\n", "", "request", "at once", "read",
+             "write", "both");
 }
 
 void print_row(const StorageRate& r) {
@@ -102,11 +108,11 @@ int run_storage_command(int argc, char** argv) {
   }
   a.options.direct = !a.buffered;
   const bool text = a.format == "text";
-  if (text)
-    fmt::print("  {:<10}{:>12}{:>8}{:>10}{:>10}{:>10}  GB/s\n", "", "request", "at once", "read",
-               "write", "both");
+  bool first = true;  // a folder that cannot be used has no table
   const StorageRates rates = measure_storage(a.options, [&](const StorageRate& row) {
-    if (text) print_row(row);
+    if (!text) return;
+    if (std::exchange(first, false)) print_head();
+    print_row(row);
   });
   if (text) {
     print_end(rates);
