@@ -51,6 +51,8 @@ ncclDataType_t type_of(DType dtype) {
       return ncclFloat16;
     case DType::i32:
       return ncclInt32;
+    case DType::i8:
+      return ncclInt8;
     case DType::i64:
       return ncclInt64;
     default:

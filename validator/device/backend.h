@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device/expert_operands.h"
+#include "device/nf4.h"
 #include "device/operands.h"
 #include "memory/tensor.h"
 #include "program/category.h"
@@ -125,6 +126,9 @@ class Backend {
                                       bool accumulate) = 0;
   /// db (+)= Σ over rows of dy
   virtual void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) = 0;
+  virtual void multiply_columns(const ColumnProduct& o) = 0;
+  /// to: as many elements as the matrix has.
+  virtual void widen(const Tensor& to, const Nf4Matrix& from) = 0;
 
   // ---- layers
   virtual void norm_forward(const NormForward& o) = 0;

@@ -32,7 +32,7 @@ struct NormBackward {
   NormKind kind = NormKind::rms;
   Tensor dx;                   ///< [rows, width]
   bool accumulate_dx = false;  ///< dx += (the residual's gradient is there already), or dx =
-  Tensor dweight, dbias;       ///< [width]; dbias for layer norm only
+  Tensor dweight, dbias;       ///< [width], or absent; dbias for layer norm only
   bool accumulate_weights = false;
   Tensor dout;        ///< [rows, width]; never dx itself
   Tensor x;           ///< [rows, width]: what was normalised, the sum if there was a branch
@@ -80,7 +80,7 @@ struct HeadNormForward {
 struct HeadNormBackward {
   Heads heads;
   Tensor dqkv;                  ///< [rows, packed_width], in place: of the outputs to of the inputs
-  Tensor dq_weight, dk_weight;  ///< [head_dim]
+  Tensor dq_weight, dk_weight;  ///< [head_dim], or absent
   bool accumulate_weights = false;
   Tensor qkv;   ///< [rows, packed_width]: the inputs
   Tensor rstd;  ///< [rows, query_heads + key_value_heads] fp32
@@ -141,6 +141,21 @@ struct ColumnCopy {
   std::int64_t columns = 0;
   std::int64_t sequence = 0;
   Span rows;
+  bool accumulate = false;
+};
+
+/// Neighbouring columns of a matrix.
+struct Columns {
+  Tensor of;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+/// c (+)= scale · a b, each of them some columns of a matrix, a and b as they are or transposed.
+struct ColumnProduct {
+  Columns c, a, b;
+  bool a_transposed = false, b_transposed = false;
+  float scale = 1;
   bool accumulate = false;
 };
 

@@ -15,6 +15,10 @@ NormBackward back_through(const NormForward& f, const Tensor& dout, const Tensor
           .weight = f.weight};
 }
 
+MlpRanks mlp_ranks(const TensorRanks& ranks, const BlockParts& parts) {
+  return {ranks, parts.experts.ranks, parts.experts.tally};
+}
+
 }  // namespace
 
 BlockActivations Block::allocate_shared(Arena& arena) const {
@@ -59,6 +63,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   a.rstd2 = tensor("rstd2", statistic, {part()});
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
   a.mlp = mlp_->allocate(arena, name, keep, shared.mlp);
+  if (adapters_.rank > 0) a.low = allocate_low_rank(arena, name, adapters_, rows, dtype_);
   return a;
 }
 
@@ -106,29 +111,30 @@ void Block::turn_heads(const TensorRanks& ranks, const Unit& unit, const Tensor&
   if (spec_.rotary) ranks.device().rotary(a.heads, rotary, heads_, false);
 }
 
-void Block::project(const TensorRanks& ranks, const Tensor& part, const Tensor& x, const Tensor& w,
-                    const Tensor& bias) const {
-  const Tensor addend = ranks.addend(part, ranks.values());
-  ranks.device().linear_forward(addend, x, w, ranks.first() ? bias : Tensor{});
-  ranks.sum(part, addend);
+BlockLinears Block::linears_of(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                               const OpenGradient& gradient, const BlockActivations& a,
+                               const BlockParts& parts) const {
+  BlockAdapters adapters = parts.adapters;
+  adapters.low = a.low;
+  return {ranks.device(), parameters_, {&unit, w, gradient}, parts.quantized, std::move(adapters)};
 }
 
 void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                            const BlockActivations& a, const Residual& in, const Tensor& branch,
-                           const Tensor& rotary) const {
+                           const Tensor& rotary, const BlockLinears& linears) const {
   Backend& device = ranks.device();
   NormForward first = norm1(unit, w, a);
   first.x = in.x;
   first.branch = in.branch;
   if (!in.branch.empty()) first.sum = a.x;
   device.norm_forward(first);
-  device.linear_forward(a.qkv, ranks.gather(a.norm1, ranks.values()),
-                        unit.parameter(w, parameters_.qkv_weight),
-                        unit.parameter(w, parameters_.qkv_bias));
+  linears.forward(Linear::qkv, a.qkv, ranks.gather(a.norm1, ranks.values()));
   turn_heads(ranks, unit, w, a, rotary);
   attention_->forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
-  project(ranks, branch, a.attended, unit.parameter(w, parameters_.out_weight),
-          unit.parameter(w, parameters_.out_bias));
+  // This rank's rows of the projection, summed over the ranks.
+  const Tensor addend = ranks.addend(branch, ranks.values());
+  linears.forward(Linear::out, addend, a.attended, ranks.first());
+  ranks.sum(branch, addend);
 }
 
 void Block::middle(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
@@ -142,48 +148,43 @@ void Block::middle(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
 
 void Block::forward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                     const BlockActivations& a, const Residual& in, const Tensor& branch,
-                    const Tensor& rotary, const BlockExperts& experts) const {
-  attention_half(ranks, unit, w, a, in, branch, rotary);
+                    const Tensor& rotary, const BlockParts& parts) const {
+  const BlockLinears linears = linears_of(ranks, unit, w, {}, a, parts);
+  attention_half(ranks, unit, w, a, in, branch, rotary, linears);
   middle(ranks, unit, w, a, branch);
-  mlp_->forward({ranks, experts.ranks, experts.tally}, {{&unit, w, {}}, experts.unit}, a.mlp,
+  mlp_->forward(mlp_ranks(ranks, parts), {{&unit, w, {}}, linears, parts.experts.unit}, a.mlp,
                 a.norm2, branch);
 }
 
 void Block::repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                    const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
-                   const BlockExperts& experts) const {
-  attention_half(ranks, unit, w, a, {a.x, {}}, branch, rotary);
+                   const BlockParts& parts) const {
+  const BlockLinears linears = linears_of(ranks, unit, w, {}, a, parts);
+  attention_half(ranks, unit, w, a, {a.x, {}}, branch, rotary, linears);
   middle(ranks, unit, w, a, branch);
-  mlp_->repeat({ranks, experts.ranks, experts.tally}, {{&unit, w, {}}, experts.unit}, a.mlp,
+  mlp_->repeat(mlp_ranks(ranks, parts), {{&unit, w, {}}, linears, parts.experts.unit}, a.mlp,
                a.norm2);
 }
 
 void Block::renew(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
-                  const BlockActivations& a, const Tensor& rotary,
-                  const BlockExperts& experts) const {
+                  const BlockActivations& a, const Tensor& rotary, const BlockParts& parts) const {
   Backend& device = ranks.device();
   device.norm_forward(norm1(unit, w, a));
   if (spec_.head_norms) turn_heads(ranks, unit, w, a, rotary);
   device.norm_forward(norm2(unit, w, a));
-  mlp_->renew({ranks, experts.ranks, experts.tally}, a.mlp, a.norm2);
+  mlp_->renew(mlp_ranks(ranks, parts), a.mlp, a.norm2);
 }
 
 void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                      const OpenGradient& gradient, const BlockActivations& a,
                      const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary,
-                     const BlockExperts& experts) const {
+                     const BlockParts& parts) const {
   Backend& device = ranks.device();
   const auto& p = parameters_;
   const bool add = gradient.accumulate;
   const auto weight = [&](int index) { return unit.parameter(w, index); };
   const auto slope = [&](int index) { return unit.parameter(gradient.flat, index); };
-  /// Of y = x wᵀ + b: the gradients of w and b, then, in the place of x or elsewhere, of x.
-  const auto linear = [&](int w_index, int b_index, const Tensor& dy, const Tensor& x,
-                          const Tensor& dx) {
-    device.linear_backward_weight(slope(w_index), dy, x, add);
-    if (b_index >= 0) device.linear_backward_bias(slope(b_index), dy, add);
-    device.linear_backward_input(dx, dy, weight(w_index));
-  };
+  const BlockLinears linears = linears_of(ranks, unit, w, gradient, a, parts);
   const auto norm = [&](const NormForward& f, int w_index, int b_index, const Tensor& dout) {
     NormBackward o = back_through(f, dout, dresidual);
     o.dweight = slope(w_index);
@@ -192,12 +193,15 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
     device.norm_backward(o);
   };
 
-  mlp_->backward({ranks, experts.ranks, experts.tally}, {{&unit, w, gradient}, experts.unit}, a.mlp,
-                 a.norm2, dresidual);
+  // Each step ends the pass where nothing below it is trained.
+  if (!mlp_->backward(mlp_ranks(ranks, parts), {{&unit, w, gradient}, linears, parts.experts.unit},
+                      a.mlp, a.norm2, dresidual))
+    return;
   norm(norm2(unit, w, a), p.norm2_weight, p.norm2_bias, a.norm2);
 
-  linear(p.out_weight, p.out_bias, ranks.gather(dresidual, ranks.gradients()), a.attended,
-         scratch.dattended);
+  if (!linears.backward(Linear::out, ranks.gather(dresidual, ranks.gradients()), a.attended,
+                        scratch.dattended))
+    return;
   attention_->backward({.heads = heads_,
                         .dqkv = scratch.dqkv,
                         .dout = scratch.dattended,
@@ -216,7 +220,7 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
                                .q_weight = weight(p.q_norm),
                                .k_weight = weight(p.k_norm)});
   const Tensor read = ranks.gather(a.norm1, ranks.values());
-  linear(p.qkv_weight, p.qkv_bias, scratch.dqkv, read, read);
+  if (!linears.backward(Linear::qkv, scratch.dqkv, read, read)) return;
   ranks.sum(a.norm1, read);
   norm(norm1(unit, w, a), p.norm1_weight, p.norm1_bias, a.norm1);
 }

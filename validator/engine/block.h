@@ -37,6 +37,7 @@ struct BlockActivations {
   Tensor mean2, rstd2;  ///< [part]
   Tensor norm2;         ///< [part, hidden]; then its gradient
   MlpActivations mlp;
+  LowRank low;  ///< of adapters
 };
 
 /// Gradients that have no activation to overwrite.
@@ -58,16 +59,29 @@ struct BlockExperts {
   const RouterTally* tally = nullptr;
 };
 
+/// What a block's pass needs beside the block's own unit.
+struct BlockParts {
+  BlockExperts experts;
+  BlockQuantized quantized;
+  BlockAdapters adapters;  ///< without what a pass keeps
+};
+
 class Block {
  public:
   /// `spec` of this rank's part (tensor_share.h).
-  Block(const DecoderSpec& spec, const BlockParameters& parameters, const Heads& heads, DType dtype,
+  Block(const DecoderSpec& spec, const DecoderLayout& layout, const Heads& heads, DType dtype,
         std::unique_ptr<Mlp> mlp)
-      : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype), mlp_(std::move(mlp)) {}
+      : spec_(spec),
+        parameters_(layout.block),
+        adapters_(layout.adapters),
+        heads_(heads),
+        dtype_(dtype),
+        mlp_(std::move(mlp)) {}
 
   /// Before any pass; `attention` outlives the block.
   void attend_with(const SelfAttention& attention) { attention_ = &attention; }
 
+  const AdapterParameters& adapters() const { return adapters_; }
   /// Every tensor but x. With Keep::products those that are done again come from `shared`.
   BlockActivations allocate(Arena& arena, const std::string& name, Keep keep,
                             const BlockActivations& shared) const;
@@ -78,30 +92,30 @@ class Block {
   /// Leaves (mid, branch) as the residual of the next block; writes a.x if `in` has a branch.
   void forward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                const BlockActivations& a, const Residual& in, const Tensor& branch,
-               const Tensor& rotary, const BlockExperts& experts) const;
+               const Tensor& rotary, const BlockParts& parts) const;
   /// Makes again what Keep::products did not keep.
   void renew(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
-             const BlockActivations& a, const Tensor& rotary, const BlockExperts& experts) const;
+             const BlockActivations& a, const Tensor& rotary, const BlockParts& parts) const;
   /// Makes everything again from a.x; `branch` is scratch.
   void repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
               const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
-              const BlockExperts& experts) const;
+              const BlockParts& parts) const;
   /// dresidual: the gradient of the block's result, becomes that of its input.
   void backward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                 const OpenGradient& gradient, const BlockActivations& a,
                 const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary,
-                const BlockExperts& experts) const;
+                const BlockParts& parts) const;
 
  private:
   void attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                       const BlockActivations& a, const Residual& in, const Tensor& branch,
-                      const Tensor& rotary) const;
+                      const Tensor& rotary, const BlockLinears& linears) const;
   /// The sum of the residual stream and what attention made of it, and its norm.
   void middle(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
               const BlockActivations& a, const Tensor& branch) const;
-  /// part: this rank's rows of x wᵀ + b, summed over the ranks.
-  void project(const TensorRanks& ranks, const Tensor& part, const Tensor& x, const Tensor& w,
-               const Tensor& bias) const;
+  BlockLinears linears_of(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+                          const OpenGradient& gradient, const BlockActivations& a,
+                          const BlockParts& parts) const;
   void turn_heads(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                   const BlockActivations& a, const Tensor& rotary) const;
   /// Rows that this rank has between the products.
@@ -111,6 +125,7 @@ class Block {
 
   DecoderSpec spec_;
   BlockParameters parameters_;
+  AdapterParameters adapters_;  ///< rank 0: none
   Heads heads_;
   DType dtype_;
   std::unique_ptr<Mlp> mlp_;

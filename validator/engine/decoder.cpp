@@ -29,7 +29,7 @@ class Decoder final : public Network {
         run_(run),
         places_(run.context.places(run.sequence)),
         layout_(stage_layout(lay_out_share(spec, run.share, run.experts), run.stage)),
-        block_(spec_, layout_.block, heads_of(spec_, run), run.dtype, make_mlp()) {}
+        block_(spec_, layout_, heads_of(spec_, run), run.dtype, make_mlp()) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
@@ -47,6 +47,7 @@ class Decoder final : public Network {
   }
 
   Tensor dropped() const override { return tally_.dropped; }
+  Tensor widened() const override { return widened_; }
 
   void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
@@ -54,6 +55,8 @@ class Decoder final : public Network {
     attention_ = make_self_attention(rt, heads_of(spec_, run_), run_.dtype);
     block_.attend_with(*attention_);
     slots_.resize(index(slots));
+    if (const std::int64_t elements = largest_quantized(units()); elements > 0)
+      widened_ = rt.arena.allocate("widened", Category::workspace, run_.dtype, {elements});
     const auto ids = [&](const char* name, std::int64_t micro_batches) {
       return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
     };
@@ -127,26 +130,30 @@ class Decoder final : public Network {
     for (std::int64_t i = blocks_of_chunk() - 1; i >= 0; --i) {
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
-      BlockExperts experts = experts_of(weights, pass, i);
+      BlockParts parts = parts_of(weights, pass, i);
       if (i > 0) prefetch_block(weights, pass, i - 1);
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
       if (run_.keep == Keep::inputs) {
         again.x = kept.x;
-        block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_, experts);
+        block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_, parts);
       } else if (run_.keep == Keep::products) {
-        block_.renew(*ranks_, units()[index(u)], w, kept, table_, experts);
+        block_.renew(*ranks_, units()[index(u)], w, kept, table_, parts);
       }
       const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
-      const int own = experts_unit(pass, i);
-      if (own >= 0) experts.unit.gradient = gradients.open(own);
+      for_each_part(pass, i, [&](int part) {
+        const OpenGradient open = gradients.open(part);
+        if (units()[index(part)].frozen) return;
+        (spec_.lora ? parts.adapters.unit : parts.experts.unit).gradient = open;
+      });
       block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_,
-                      experts);
+                      parts);
       gradients.close(u);
       weights.release(u);
-      if (own < 0) continue;
-      gradients.close(own);
-      weights.release(own);
+      for_each_part(pass, i, [&](int part) {
+        gradients.close(part);
+        weights.release(part);
+      });
     }
     if (begins(pass)) embed_backward(rt, gradients, pass);
   }
@@ -181,18 +188,32 @@ class Decoder final : public Network {
   int unit_of(const Pass& pass, std::int64_t i) const {
     return layout_.block_unit(pass.chunk * blocks_of_chunk() + i);
   }
-  /// The unit of its experts, if it has any.
-  int experts_unit(const Pass& pass, std::int64_t i) const {
-    return layout_.experts_unit(pass.chunk * blocks_of_chunk() + i);
+  /// The units of what it has beside: experts, matrices of 4 bits, adapters.
+  template <typename Visit>
+  void for_each_part(const Pass& pass, std::int64_t i, Visit&& visit) const {
+    const int own = unit_of(pass, i);
+    for (int part = own + 1; part < own + layout_.units_of_block(); ++part) visit(part);
   }
   void prefetch_block(Weights& weights, const Pass& pass, std::int64_t i) const {
     weights.prefetch(unit_of(pass, i));
-    if (const int own = experts_unit(pass, i); own >= 0) weights.prefetch(own);
+    for_each_part(pass, i, [&](int part) { weights.prefetch(part); });
   }
-  BlockExperts experts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
-    const int own = experts_unit(pass, i);
-    if (own < 0) return {};
-    return {{&units()[index(own)], weights.acquire(own), {}}, &*experts_, &tally_};
+  BlockParts parts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
+    BlockParts parts;
+    for_each_part(pass, i, [&](int part) {
+      const UnitTensors unit{&units()[index(part)], weights.acquire(part), {}};
+      if (unit.unit->kind == Unit::Kind::experts) {
+        parts.experts = {unit, &*experts_, &tally_};
+      } else if (unit.unit->kind == Unit::Kind::quantized) {
+        parts.quantized = {unit, widened_};
+      } else {
+        parts.adapters = {.parameters = &block_.adapters(),
+                          .unit = unit,
+                          .low = {},
+                          .lowest = begins(pass) && i == 0};
+      }
+    });
+    return parts;
   }
   Tensor tokens_of(const Pass& pass) const { return tokens_.slice(pass.slot * rows(), rows()); }
 
@@ -209,7 +230,7 @@ class Decoder final : public Network {
   }
 
   std::unique_ptr<Mlp> make_mlp() const {
-    if (!spec_.experts) return make_dense_mlp(spec_, layout_.block, rows(), run_.dtype);
+    if (!spec_.experts) return make_dense_mlp(spec_, rows(), run_.dtype);
     return make_expert_mlp(spec_, layout_.block.router, layout_.experts, rows(),
                            expert_capacity(*spec_.experts, run_), run_.dtype);
   }
@@ -299,15 +320,15 @@ class Decoder final : public Network {
       a.x = kept.x;
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
-      const BlockExperts experts = experts_of(weights, pass, i);
+      const BlockParts parts = parts_of(weights, pass, i);
       if (i + 1 < blocks_of_chunk()) {
         prefetch_block(weights, pass, i + 1);
       } else if (ends(pass)) {
         weights.prefetch(layout_.head_unit);
       }
-      block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_, experts);
+      block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_, parts);
       weights.release(u);
-      if (const int own = experts_unit(pass, i); own >= 0) weights.release(own);
+      for_each_part(pass, i, [&](int part) { weights.release(part); });
       residual = {a.mid, slot.branch};
     }
     return residual;
@@ -362,7 +383,7 @@ class Decoder final : public Network {
                            .losses = losses_.slice(first, count),
                            .targets = targets_.slice(first, count),
                            .gradient_scale = micro.gradient_scale});
-        rt.device.linear_backward_weight(dweight, chunk, x, add || first > 0);
+        if (!dweight.empty()) rt.device.linear_backward_weight(dweight, chunk, x, add || first > 0);
         rt.device.linear_backward_input(x, chunk, weight);
       }
     }
@@ -391,10 +412,11 @@ class Decoder final : public Network {
   void open_embedding(Runtime& rt, Gradients& gradients) {
     const OpenGradient gradient = gradients.open(layout_.embedding_unit);
     dembedding_ = gradient.flat;
-    if (!gradient.accumulate) rt.device.zero(dembedding_);
+    if (!dembedding_.empty() && !gradient.accumulate) rt.device.zero(dembedding_);
   }
 
   void embed_backward(Runtime& rt, Gradients& gradients, const Pass& pass) {
+    if (embedding().frozen) return;
     if (!spec_.tied || !run_.stage.last()) open_embedding(rt, gradients);
     rt.device.embedding_backward(embedding().parameter(dembedding_, layout_.tokens),
                                  embedding().parameter(dembedding_, layout_.positions),
@@ -412,6 +434,7 @@ class Decoder final : public Network {
   std::optional<ExpertRanks> experts_;
   RouterTally tally_;
   std::unique_ptr<SelfAttention> attention_;
+  Tensor widened_;  ///< a matrix of 4 bits, while it is multiplied with
   Tensor tokens_;   ///< [slots, rows] int32, on the first stage
   Tensor targets_;  ///< [rows] int32, on the last
   Tensor table_;    ///< [rows of a sequence, head_dim]

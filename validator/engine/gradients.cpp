@@ -9,11 +9,16 @@ Gradients::Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sha
     : runtime_(runtime),
       units_(units),
       sharding_(sharding),
-      slots_(map_slots(units, sharding, tied)),
+      slots_(map_slots(units, sharding, tied, SlotsOf::gradients)),
       sink_(sink),
       written_(runtime.device.new_event()),
       reduced_(runtime.device.new_event()) {
   for (const Unit& unit : units_) {
+    if (unit.frozen) {
+      whole_.emplace_back();
+      owned_.emplace_back();
+      continue;
+    }
     const bool whole = sharding_.stage < 2;
     if (!whole && sink_ != nullptr) continue;
     const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
@@ -41,6 +46,7 @@ void Gradients::begin_micro_batch(bool first, bool last) {
 }
 
 OpenGradient Gradients::open(int unit) {
+  if (at(units_, unit).frozen) return {};
   if (sharding_.stage < 2) return {at(whole_, unit), !first_};
   ReduceBuffer& buffer = buffer_of(unit);
   drain(buffer);
@@ -54,6 +60,7 @@ OpenGradient Gradients::open(int unit) {
 }
 
 void Gradients::close(int unit) {
+  if (at(units_, unit).frozen) return;
   if (sharding_.stage < 2 && !last_) return;
   if (on_two_stages(at(units_, unit))) return;  // until both have made all of it
   reduce(unit);

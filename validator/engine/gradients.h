@@ -12,7 +12,7 @@
 namespace shardplan::validator {
 
 struct OpenGradient {
-  Tensor flat;              ///< the whole unit
+  Tensor flat;              ///< the whole unit; empty: it is frozen
   bool accumulate = false;  ///< there is something to add to: an earlier micro-batch's
 };
 
@@ -43,7 +43,7 @@ class Gradients {
   void finish();
 
   /// The sum over all ranks and micro-batches: of the whole unit at stage 0, of the shard
-  /// otherwise. Not where a sink has them.
+  /// otherwise. Not where a sink has them; empty where the unit is frozen.
   Tensor owned(int unit) const { return at(owned_, unit); }
 
  private:

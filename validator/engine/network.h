@@ -58,6 +58,8 @@ class Network {
                         const Pass& pass) = 0;
   /// [1]: copies of rows that experts had no room for in this step; absent if none is ever dropped.
   virtual Tensor dropped() const { return {}; }
+  /// As many elements as the largest matrix that is kept in 4 bits; absent if none is.
+  virtual Tensor widened() const { return {}; }
   /// What a pass is given by another stage, and what it makes for one.
   virtual Tensor given(const Pass& pass) const = 0;
   virtual Tensor made(const Pass& pass) const = 0;

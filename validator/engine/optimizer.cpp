@@ -37,6 +37,11 @@ DeviceOptimizer::DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& unit
       return runtime_.arena.allocate(units_[u].name + "." + name, category, dtype, shape);
     };
     State state;
+    if (units_[u].frozen) {
+      states_.push_back(state);
+      counted_.emplace_back();
+      continue;
+    }
     if (options_.master)
       state.master = tensor("master", Category::master_parameters, *options_.master);
     state.first_moment = tensor("first_moment", Category::optimizer_states, options_.states);
@@ -93,6 +98,7 @@ void DeviceOptimizer::update(Weights& weights, const Gradients& gradients, const
                              double inverse_scale, const Rate& rate, std::int64_t step) {
   AdamW o = operands(norm, inverse_scale, rate, step);
   for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (units_[u].frozen) continue;
     const int unit = static_cast<int>(u);
     o.parameter = weights.owned(unit);
     o.master = states_[u].master;

@@ -14,7 +14,9 @@ namespace shardplan::validator {
 namespace {
 
 const StoredTensor* find_stored(const Safetensors& file, const std::string& name) {
-  for (const auto* prefix : {"", "model.", "transformer."})
+  // peft's files have names of their own.
+  for (const auto* prefix :
+       {"", "model.", "transformer.", "base_model.model.model.", "base_model.model.transformer."})
     if (const auto at = file.tensors().find(prefix + name); at != file.tensors().end())
       return &at->second;
   return nullptr;
@@ -68,6 +70,65 @@ void upload(Backend& device, const Tensor& to, const Source& source, std::int64_
   });
 }
 
+/// What a checkpoint is read into.
+struct Loading {
+  Trainer& trainer;
+  const DecoderSpec& spec;
+  const Safetensors& file;
+
+  bool has(const std::string& name) const { return find_stored(file, name) != nullptr; }
+  std::vector<PretrainedRows> rows_of(const std::string& unit, const std::string& parameter) const {
+    return pretrained_rows(spec, unit, parameter,
+                           [&](const std::string& name) { return has(name); });
+  }
+};
+
+void load_parameter(const Loading& from, const Unit& unit, const ParameterSpec& p,
+                    const Tensor& resident, const ElementRange& here) {
+  const std::int64_t columns = p.whole.dimensions() > 1 ? p.whole.last() : 1;
+  for (const PretrainedRows& part : from.rows_of(unit.name, p.name)) {
+    const Source source = checked(find(from.file, part.name), part.name, part, columns);
+    const std::int64_t start = part.first * columns;
+    for_each_run(p, [&](const Run& run) {
+      const ElementRange in_run = overlap({run.whole, run.length}, start, part.count * columns);
+      const std::int64_t moved = p.offset + run.here - run.whole;
+      const ElementRange piece = overlap(here, in_run.first + moved, in_run.count);
+      if (piece.count > 0)
+        upload(from.trainer.runtime().device, resident.slice(piece.first - here.first, piece.count),
+               source, piece.first - moved - start);
+    });
+  }
+}
+
+/// A matrix of 4 bits is made from all of the checkpoint's, whichever part of it is kept here.
+void load_quantized(const Loading& from, const Unit& unit, const QuantizedMatrix& m,
+                    const Tensor& resident, const ElementRange& here) {
+  const std::string block = unit.name.substr(0, unit.name.rfind('.'));
+  const std::int64_t columns = m.shape.last();
+  std::vector<float> values(static_cast<std::size_t>(m.shape.numel()));
+  for (const PretrainedRows& part : from.rows_of(block, m.name)) {
+    const Source source = checked(find(from.file, part.name), part.name, part, columns);
+    for (std::int64_t i = 0; i < part.count * columns; ++i)
+      values[static_cast<std::size_t>(part.first * columns + i)] =
+          static_cast<float>(source.tensor.element(source.index(i)));
+  }
+  store_quantized(from.trainer.runtime().device, unit, m, values, resident, here);
+}
+
+void load_unit(const Loading& from, const Unit& unit, const Tensor& resident) {
+  Trainer& trainer = from.trainer;
+  const ElementRange here = resident_range(unit, trainer.sharding());
+  // A checkpoint of the base alone: adapters begin as they do without one.
+  if (unit.kind == Unit::Kind::adapters &&
+      !from.has(from.rows_of(unit.name, unit.parameters.front().name).front().name))
+    return initialise_unit(trainer.runtime(), unit, trainer.sharding(), resident, trainer.seed(),
+                           {});
+  trainer.runtime().device.zero(resident);
+  for (const QuantizedMatrix& m : unit.quantized) load_quantized(from, unit, m, resident, here);
+  if (!unit.quantized.empty()) return;
+  for (const ParameterSpec& p : unit.parameters) load_parameter(from, unit, p, resident, here);
+}
+
 }  // namespace
 
 void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::string& path) {
@@ -78,30 +139,10 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
                       .message = "a perceptron starts from random weights",
                       .expected = "no weights"});
   const Safetensors file(path);
-  const auto is_stored = [&](const std::string& name) {
-    return find_stored(file, name) != nullptr;
-  };
-  Backend& device = trainer.runtime().device;
+  const Loading loading{trainer, *spec, file};
   const std::vector<Unit>& units = trainer.network().units();
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const Tensor resident = trainer.weights().resident(static_cast<int>(u));
-    device.zero(resident);
-    const ElementRange here = resident_range(units[u], trainer.sharding());
-    for (const ParameterSpec& p : units[u].parameters) {
-      const std::int64_t columns = p.whole.dimensions() > 1 ? p.whole.last() : 1;
-      for (const PretrainedRows& part : pretrained_rows(*spec, units[u].name, p.name, is_stored)) {
-        const Source source = checked(find(file, part.name), part.name, part, columns);
-        const std::int64_t start = part.first * columns;
-        for_each_run(p, [&](const Run& run) {
-          const ElementRange in_run = overlap({run.whole, run.length}, start, part.count * columns);
-          const std::int64_t moved = p.offset + run.here - run.whole;
-          const ElementRange piece = overlap(here, in_run.first + moved, in_run.count);
-          if (piece.count > 0)
-            upload(device, resident.slice(piece.first - here.first, piece.count), source,
-                   piece.first - moved - start);
-        });
-      }
-    }
+    load_unit(loading, units[u], trainer.weights().resident(static_cast<int>(u)));
     trainer.weights().keep(static_cast<int>(u));
   }
   trainer.begin();

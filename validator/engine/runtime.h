@@ -65,13 +65,15 @@ struct Sharding {
   int copies = 1;
   int copy = 0;
 
+  /// What is frozen has no states: its parameters alone can be divided.
+  bool undivided(const Unit& unit) const { return stage == 0 || (unit.frozen && stage < 3); }
   /// Parts that a unit's states are divided into.
   int parts(const Unit& unit) const {
-    if (stage == 0) return 1;
+    if (undivided(unit)) return 1;
     return unit.kind == Unit::Kind::experts ? copies : world;
   }
   int part(const Unit& unit) const {
-    if (stage == 0) return 0;
+    if (undivided(unit)) return 0;
     return unit.kind == Unit::Kind::experts ? copy : rank;
   }
   /// Elements of a unit with padding, so that all parts are equal and aligned.

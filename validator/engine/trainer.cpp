@@ -78,7 +78,8 @@ void Trainer::finish() {
 }
 
 void Trainer::initialise() {
-  validator::initialise(runtime_, network_->units(), sharding_, weights_, options_.seed);
+  validator::initialise(runtime_, network_->units(), sharding_, weights_, options_.seed,
+                        network_->widened());
   begin();
 }
 

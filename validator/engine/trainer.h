@@ -49,6 +49,7 @@ class Trainer {
   const Sharding& sharding() const { return sharding_; }
   Runtime& runtime() { return runtime_; }
   Weights& weights() { return weights_; }
+  std::uint32_t seed() const { return options_.seed; }
   const Gradients& gradients() const { return gradients_; }
 
   /// Random parameters. Whoever writes others into weights() calls begin() afterwards.

@@ -7,14 +7,14 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
     : runtime_(runtime),
       units_(units),
       sharding_(sharding),
-      slots_(map_slots(units, sharding, tied)),
+      slots_(map_slots(units, sharding, tied, SlotsOf::parameters)),
       on_host_(on_host) {
   for (const Unit& unit : units_) {
     const bool whole = sharding_.stage < 3;
     const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
     Arena& arena = on_host_ ? runtime_.host->pinned : runtime_.arena;
-    const Tensor here =
-        arena.allocate(unit.name + ".parameters", Category::parameters, dtype, {numel});
+    const Tensor here = arena.allocate(unit.name + ".parameters", Category::parameters,
+                                       unit.stored_as(dtype), {numel});
     resident_.push_back(here);
     owned_.push_back(whole ? here.slice(sharding_.first(unit), sharding_.shard(unit)) : here);
     updated_.push_back(runtime_.device.new_event());
@@ -23,9 +23,10 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
   }
   if (sharding_.stage < 3) return;
   for (const Slot& slot : slots_.slots)
-    buffers_.push_back({runtime_.arena.allocate("gathered." + slot.name,
-                                                Category::gathered_parameters, dtype, {slot.numel}),
-                        -1, runtime_.device.new_event(), runtime_.device.new_event()});
+    buffers_.push_back(
+        {runtime_.arena.allocate("gathered." + slot.name, Category::gathered_parameters,
+                                 slot.bytes ? DType::i8 : dtype, {slot.numel}),
+         -1, runtime_.device.new_event(), runtime_.device.new_event()});
   if (!on_host_) return;
   for (std::size_t u = 0; u < units_.size(); ++u) resident_[u] = place_of(static_cast<int>(u));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -110,9 +111,22 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
   run.data = o.text("data").value_or("");
   run.weights = o.text("weights").value_or("");
   engine.training.schedule = read_schedule(o, rate);
+  run.lora_alpha = o.number("lora_alpha", 0, 1e6);
+  if (run.lora_alpha && !engine.plan().workload.lora)
+    o.fail("lora_alpha", "nothing has adapters", "workload.method lora with it");
   read_loss_scale(o, engine.training.loss_scaling);
   read_storage(o, run.storage);
   o.finish();
+}
+
+/// peft's factor: alpha / rank, or alpha / √rank with its use_rslora.
+LoraSpec lora_of(const Lora& lora, std::optional<double> alpha) {
+  const auto rank = static_cast<double>(lora.rank);
+  const double factor = alpha.value_or(rank) / (lora.rank_stabilized ? std::sqrt(rank) : rank);
+  LoraSpec spec{.rank = lora.rank, .scale = static_cast<float>(factor), .targets = lora.targets};
+  if (lora.base == Quantization::nf4) spec.base = BaseStore::nf4;
+  if (lora.base == Quantization::nf4_double) spec.base = BaseStore::nf4_double;
+  return spec;
 }
 
 }  // namespace
@@ -171,6 +185,9 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   t.optimizer.largest_norm = plan.gradient_clipping;
   const double rate = read_optimizer(reader, t.optimizer);
   read_run(reader, engine, rate);
+  if (auto* decoder = std::get_if<DecoderSpec>(&engine.network);
+      decoder != nullptr && plan.workload.lora)
+    decoder->lora = lora_of(*plan.workload.lora, engine.run.lora_alpha);
   return engine;
 }
 

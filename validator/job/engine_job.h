@@ -1,6 +1,7 @@
 // A job as the engine runs it: the network, how it is trained, for how long and on what.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/network.h"
@@ -15,10 +16,11 @@ namespace shardplan::validator {
 
 struct RunOptions {
   std::int64_t steps = 10;
-  std::int64_t warmup = 2;  ///< first steps that are not timed
-  std::string data;         ///< text, tokens in 16 or 32 bits; empty: the built-in text
-  std::string weights;      ///< safetensors; empty: random
-  StorageOptions storage;   ///< of jobs that keep states on NVMe
+  std::int64_t warmup = 2;           ///< first steps that are not timed
+  std::string data;                  ///< text, tokens in 16 or 32 bits; empty: the built-in text
+  std::string weights;               ///< safetensors; empty: random
+  std::optional<double> lora_alpha;  ///< of adapters; absent: their rank
+  StorageOptions storage;            ///< of jobs that keep states on NVMe
 };
 
 /// A rank among those that divide a network.

@@ -14,6 +14,7 @@ void check_norms(Laboratory& lab, DType dtype);
 void check_head_norms(Laboratory& lab, DType dtype);
 void check_rotary(Laboratory& lab, DType dtype);
 void check_activations(Laboratory& lab, DType dtype);
+void check_adapters(Laboratory& lab, DType dtype);
 void check_attention(Laboratory& lab, DType dtype);
 void check_embedding(Laboratory& lab, DType dtype);
 void check_experts(Laboratory& lab, DType dtype);

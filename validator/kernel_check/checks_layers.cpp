@@ -24,12 +24,13 @@ struct NormTensors {
         dout(lab.normal({rows, width})),
         dx(lab.normal({rows, width})),
         dx_alone(lab.output({rows, width})),
+        dx_frozen(lab.output({rows, width})),
         dweight(lab.normal({width})),
         dbias(lab.normal({width})),
         dweight_alone(lab.output({width})),
         dbias_alone(lab.output({width})) {}
 
-  Pair x, branch, sum, weight, bias, out, mean, rstd, dout, dx, dx_alone, dweight, dbias,
+  Pair x, branch, sum, weight, bias, out, mean, rstd, dout, dx, dx_alone, dx_frozen, dweight, dbias,
       dweight_alone, dbias_alone;
 };
 
@@ -40,6 +41,7 @@ std::vector<Laboratory::Result> results_of(const NormTensors& t, bool layer) {
                                              {"dx +=", t.dx},
                                              {"dweight +=", t.dweight},
                                              {"dx", t.dx_alone},
+                                             {"dx, frozen", t.dx_frozen},
                                              {"dweight", t.dweight_alone}};
   if (layer) {
     results.push_back({"mean", t.mean});
@@ -82,6 +84,9 @@ void check_norm(Laboratory& lab, DType dtype, NormKind kind, std::int64_t rows,
     backward.dweight = of(t.dweight_alone);
     backward.dbias = layer ? of(t.dbias_alone) : Tensor{};
     backward.accumulate_dx = backward.accumulate_weights = false;
+    backend.norm_backward(backward);
+    backward.dx = of(t.dx_frozen);
+    backward.dweight = backward.dbias = {};
     backend.norm_backward(backward);
   };
   // x_hat is computed from the rounded sum on the device, from the exact one on the host.

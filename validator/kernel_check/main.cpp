@@ -22,6 +22,7 @@ using Check = void (*)(Laboratory&, DType);
 
 const std::map<std::string, Check> kFamilies = {{"activations", check_activations},
                                                 {"adamw", check_adamw},
+                                                {"adapters", check_adapters},
                                                 {"attention", check_attention},
                                                 {"elements", check_elements},
                                                 {"embedding", check_embedding},

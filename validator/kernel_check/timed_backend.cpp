@@ -118,6 +118,23 @@ void TimedBackend::linear_backward_bias(const Tensor& db, const Tensor& dy, bool
        [&] { inner_.linear_backward_bias(db, dy, accumulate); });
 }
 
+void TimedBackend::multiply_columns(const ColumnProduct& o) {
+  const auto elements = [](const Columns& x) {
+    return static_cast<double>(x.of.rows()) * static_cast<double>(x.count);
+  };
+  const std::int64_t inner = o.a_transposed ? o.a.of.rows() : o.a.count;
+  const double moved = elements(o.a) + elements(o.b) + (o.accumulate ? 2 : 1) * elements(o.c);
+  time("products with adapters",
+       {2.0 * elements(o.c) * static_cast<double>(inner),
+        moved * static_cast<double>(size_of(o.c.of.dtype))},
+       [&] { inner_.multiply_columns(o); });
+}
+
+void TimedBackend::widen(const Tensor& to, const Nf4Matrix& from) {
+  time("4 bits to elements", {0, bytes_of(to, from.codes, from.scales)},
+       [&] { inner_.widen(to, from); });
+}
+
 void TimedBackend::norm_forward(const NormForward& o) {
   const double residual = o.branch.empty() ? 0.0 : bytes_of(o.branch, o.sum);
   time("norms, forward", {0, bytes_of(o.x, o.out) + residual}, [&] { inner_.norm_forward(o); });

@@ -80,6 +80,8 @@ class TimedBackend final : public Backend {
   void linear_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
                               bool accumulate) override;
   void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) override;
+  void multiply_columns(const ColumnProduct& o) override;
+  void widen(const Tensor& to, const Nf4Matrix& from) override;
   void norm_forward(const NormForward& o) override;
   void norm_backward(const NormBackward& o) override;
   void head_norm_forward(const HeadNormForward& o) override;

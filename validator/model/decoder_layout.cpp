@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/quantized_layout.h"
+
 namespace shardplan::validator {
 namespace {
 
@@ -59,6 +61,11 @@ ExpertParameters add_experts(Unit& unit, const DecoderSpec& s) {
 }  // namespace
 
 DecoderLayout lay_out(const DecoderSpec& s) {
+  if (s.lora && s.lora->base != BaseStore::values) {
+    DecoderSpec plain = s;
+    plain.lora->base = BaseStore::values;
+    return quantize_blocks(lay_out(plain), s.lora->base);
+  }
   DecoderLayout layout;
   const Init table = s.tokens_here() > 0 ? normal(s.init_stddev, s.tokens_here()) : kZeros;
   Unit embedding{.name = "embedding", .kind = Unit::Kind::embedding};
@@ -73,6 +80,11 @@ DecoderLayout lay_out(const DecoderSpec& s) {
     Unit block{.name = fmt::format("blocks.{}", i)};
     layout.block = add_block(block, s);
     layout.units.push_back(std::move(block));
+    if (s.lora) {
+      Unit adapters{.name = fmt::format("blocks.{}.adapters", i), .kind = Unit::Kind::adapters};
+      layout.adapters = add_adapters(adapters, s);
+      layout.units.push_back(std::move(adapters));
+    }
     if (!s.experts) continue;
     Unit experts{.name = fmt::format("blocks.{}.experts", i), .kind = Unit::Kind::experts};
     layout.experts = add_experts(experts, s);
@@ -86,6 +98,7 @@ DecoderLayout lay_out(const DecoderSpec& s) {
     layout.head = add_parameter(head, "head.weight", {s.padded_vocabulary(), s.hidden}, table);
   layout.head_unit = static_cast<int>(layout.units.size());
   layout.units.push_back(std::move(head));
+  for (Unit& unit : layout.units) unit.frozen = s.lora && unit.kind != Unit::Kind::adapters;
   number_elements(layout.units);
   return layout;
 }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "model/adapter_layout.h"
 #include "model/spec.h"
 #include "model/unit.h"
 
@@ -29,22 +30,25 @@ struct ExpertParameters {
 struct DecoderLayout {
   static constexpr int kNone = -1;
 
-  std::vector<Unit> units;               ///< embedding, the blocks, each followed by its experts,
-                                         ///< head; of a stage, what it has
+  std::vector<Unit> units;               ///< embedding, the blocks, each followed by its experts
+                                         ///< or adapters, head; of a stage, what it has
   int tokens = -1;                       ///< [padded vocabulary, hidden], in the embedding
   int positions = -1;                    ///< [positions, hidden], in the embedding
   BlockParameters block;                 ///< the same in every block
   ExpertParameters experts;              ///< the same in the experts of every block
   int norm_weight = -1, norm_bias = -1;  ///< [hidden], in the head
+  AdapterParameters adapters;            ///< the same in every block
   int head = -1;  ///< [padded vocabulary, hidden]; -1: the embedding's tokens
 
   int embedding_unit = 0, head_unit = kNone;
-  int units_of_block() const { return block.router < 0 ? 1 : 2; }
+  bool quantized = false;  ///< blocks have a unit of bytes, with their matrices
+  /// A block's own unit, and those of its experts, its matrices of 4 bits and its adapters.
+  int units_of_block() const {
+    return 1 + (block.router < 0 ? 0 : 1) + (quantized ? 1 : 0) + (adapters.rank > 0 ? 1 : 0);
+  }
   int block_unit(std::int64_t i) const {
     return embedding_unit + 1 + units_of_block() * static_cast<int>(i);
   }
-  /// kNone: the block has none.
-  int experts_unit(std::int64_t i) const { return block.router < 0 ? kNone : block_unit(i) + 1; }
 };
 
 /// Of one rank's part where the spec is of one; tensor_share.h says how parts and whole agree.

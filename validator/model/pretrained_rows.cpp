@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "model/adapter_layout.h"
+
 namespace shardplan::validator {
 namespace {
 
@@ -57,6 +59,26 @@ std::vector<PretrainedRows> expert_rows(const DecoderSpec& s, const std::string&
   return rows;
 }
 
+/// Of the adapters' unit: "qkv.lora_A" or "qkv.lora_B", of each adapted layer one below the other.
+std::vector<PretrainedRows> adapter_rows(const DecoderSpec& s, const std::string& prefix,
+                                         const std::string& module, const std::string& kind) {
+  const bool gpt2 = s.family == "gpt2", first = kind == ".lora_A";
+  const bool attention = module == "qkv" || module == "out";
+  const char* part = !attention ? "mlp." : gpt2 ? "attn." : "self_attn.";
+  std::vector<PretrainedRows> rows;
+  std::int64_t above = 0;
+  for (const Linear l : kLinears) {
+    if (name_of(l) != module) continue;
+    for (const LayerRows& layer : layers_of(s, l)) {
+      if (!is_adapted(s, layer)) continue;
+      const std::int64_t count = first ? s.lora->rank : layer.count;
+      rows.push_back({prefix + part + layer.name + kind + ".weight", above, count});
+      above += count;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::string& unit,
@@ -72,6 +94,7 @@ std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::str
   const auto whole = [&](std::string_view name, std::int64_t rows) {
     return PretrainedRows{prefix + std::string(name) + kind, 0, rows, transposed};
   };
+  if (unit.ends_with(".adapters")) return adapter_rows(s, prefix, module, kind);
   if (unit.ends_with(".experts")) return expert_rows(s, prefix, module == "up", is_stored);
   if (module == "router") {
     const std::string now = prefix + "mlp.gate.weight";

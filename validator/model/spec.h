@@ -44,6 +44,22 @@ struct ExpertsSpec {
   float balance = 0;           ///< coefficient of the load-balancing loss; 0: there is none
 };
 
+/// How the matrices of frozen blocks are kept.
+enum class BaseStore : std::uint8_t {
+  values,      ///< as all else
+  nf4,         ///< in 4 bits (device/nf4.h)
+  nf4_double,  ///< and their scales in 8
+};
+
+/// Low-rank matrices are trained beside linear layers of the blocks, and nothing else is (LoRA,
+/// arXiv 2106.09685): y = x wᵀ + scale · (x aᵀ) bᵀ.
+struct LoraSpec {
+  std::int64_t rank = 0;
+  float scale = 1;
+  std::vector<std::string> targets;  ///< the layers' names in transformers, or "all-linear" alone
+  BaseStore base = BaseStore::values;
+};
+
 /// A causal decoder: embedding, blocks of attention and MLP with a norm before each, norm, head.
 struct DecoderSpec {
   std::string family;  ///< model_type: gpt2, llama, mistral, qwen2, qwen3, mixtral, qwen3_moe
@@ -67,6 +83,7 @@ struct DecoderSpec {
   /// vocabulary is all of it.
   TensorShare share;
   ExpertShare expert_share;  ///< of the experts, this rank's part of them
+  std::optional<LoraSpec> lora;
 
   bool gated() const { return activation == Activation::swiglu; }
   /// Experts that this rank has.

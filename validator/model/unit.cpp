@@ -23,10 +23,12 @@ bool on_two_stages(const Unit& unit) {
 
 void number_elements(std::vector<Unit>& units) {
   std::int64_t next = 0;
-  for (Unit& unit : units) {
-    unit.first_element = next;
-    next = checked_add(next, unit.numel);
-  }
+  for (const bool adapters : {false, true})
+    for (Unit& unit : units) {
+      if ((unit.kind == Unit::Kind::adapters) != adapters) continue;
+      unit.first_element = next;
+      next = checked_add(next, unit.numel);
+    }
 }
 
 bool same_layout(const Unit& a, const Unit& b) {

@@ -70,18 +70,30 @@ void for_each_run(const ParameterSpec& p, Visit&& visit) {
       visit(Run{s.here + i * s.length, s.whole + i * s.stride, s.length});
 }
 
+/// A matrix of 4 bits (device/nf4.h) among the bytes of a unit, and what it is made from.
+struct QuantizedMatrix {
+  std::string name;                         ///< "qkv.weight"
+  Shape shape;                              ///< of the matrix
+  int codes = -1, scales = -1, outer = -1;  ///< of the unit's parameters; no outer: scales are fp32
+  Init init;
+  std::int64_t first_element = 0;  ///< of the model without 4 bits, for random bits
+};
+
 struct Unit {
-  std::string name;  ///< "embedding", "blocks.3", "blocks.3.experts", "head"
+  std::string name;  ///< "embedding", "blocks.3", "blocks.3.experts", "blocks.3.adapters", "head"
   /// Outer units have room of their own where blocks share (slots.h).
-  enum class Kind : std::uint8_t { embedding, block, experts, head };
+  enum class Kind : std::uint8_t { embedding, block, experts, quantized, adapters, head };
   Kind kind = Kind::block;
+  std::vector<QuantizedMatrix> quantized;  ///< of units of bytes: all that is in them
+  bool frozen = false;  ///< never trained: no gradient, no states; divided from stage 3 on
   std::vector<ParameterSpec> parameters;
   std::int64_t numel = 0;          ///< with the gaps of alignment
   std::int64_t first_element = 0;  ///< of the undivided model's numbering, for random bits
 
-  /// Parameter `index` in the unit's flat array; empty when index is negative.
+  DType stored_as(DType model) const { return kind == Kind::quantized ? DType::i8 : model; }
+  /// Parameter `index` in the unit's flat array; empty when index is negative, or the array empty.
   Tensor parameter(const Tensor& flat, int index) const {
-    if (index < 0) return {};
+    if (index < 0 || flat.empty()) return {};
     const ParameterSpec& p = parameters[static_cast<std::size_t>(index)];
     return flat.slice(p.offset, p.shape.numel()).view(p.shape);
   }
@@ -93,7 +105,8 @@ bool on_two_stages(const Unit& unit);
 /// Appends a parameter and returns its index.
 int add_parameter(Unit& unit, std::string name, Shape shape, Init init);
 
-/// Numbers the elements of the model: each unit begins where the one before ended.
+/// Numbers the elements of the model: each unit begins where the one before ended. Adapters come
+/// last, so that what they are added to has the numbers that it has without them.
 void number_elements(std::vector<Unit>& units);
 
 /// Whether both put parameters of the same shapes at the same places.

@@ -122,9 +122,31 @@ class WorkList {
     }
   }
 
-  void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs) {
-    add(product(n_, outputs, inputs, rows));  // of the weight
-    add(product(n_, rows, inputs, outputs));  // of the input
+  /// Of a matrix of the block, which adapters may be beside, and which may have 4 bits.
+  void add_block_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    widen(l);
+    add(product(n_, n_.rows, outputs, inputs));
+    const NativeAdapters& of = n_.layout.block.of(l);
+    if (of.parts == 0) return;
+    add(product(n_, n_.rows, of.parts * n_.layout.block.rank, inputs));
+    add_parts(of, n_.rows, of.rows / of.parts, n_.layout.block.rank);
+  }
+  void add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    const NativeAdapters& of = n_.layout.block.of(l);
+    const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
+    if (of.parts > 0) {
+      add_parts(of, of.rows / of.parts, rank, n_.rows);  // of b
+      add_parts(of, n_.rows, rank, of.rows / of.parts);  // of what a made
+      add(product(n_, low, inputs, n_.rows));            // of a
+    }
+    widen(l);
+    add_linear_backward(n_.rows, outputs, inputs, n_.layout.blocks.front().frozen);
+    if (of.parts > 0) add(product(n_, n_.rows, inputs, low));
+  }
+  void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
+                           bool frozen = false) {
+    if (!frozen) add(product(n_, outputs, inputs, rows));  // of the weight
+    add(product(n_, rows, inputs, outputs));               // of the input
   }
   /// Rotary embeddings and norms of heads, over q and k.
   void add_turns() {
@@ -155,7 +177,7 @@ class WorkList {
     const NativeBlock& b = n_.layout.block;
     if (b.experts == 0) {
       gather();
-      add(product(n_, n_.rows, b.up, b.hidden));
+      add_block_linear(NativeLinear::up, b.up, b.hidden);
       return add_activation();
     }
     add(product(n_, n_.rows, b.experts, b.hidden));
@@ -171,7 +193,7 @@ class WorkList {
   void finish_mlp() {
     const NativeBlock& b = n_.layout.block;
     if (b.experts > 0) return combine();
-    add(product(n_, n_.rows, b.hidden, b.inner));
+    add_block_linear(NativeLinear::down, b.hidden, b.inner);
     sum();
   }
   void add_mlp_backward() {
@@ -180,10 +202,10 @@ class WorkList {
     const auto activation = some_rows(n_, KernelKind::elementwise, rows, 2 * b.up + b.inner, b.up);
     if (b.experts > 0) return add_experts_backward(activation);
     gather();  // the gradient of the block's result
-    add_linear_backward(n_.rows, b.hidden, b.inner);
+    add_block_linear_backward(NativeLinear::down, b.hidden, b.inner);
     add(activation);
     gather();  // what the norm made, again
-    add_linear_backward(n_.rows, b.up, b.hidden);
+    add_block_linear_backward(NativeLinear::up, b.up, b.hidden);
     sum();
   }
   void add_experts_backward(const Kernel& activation) {
@@ -204,6 +226,19 @@ class WorkList {
   NativeWork take() { return std::move(work_); }
 
  private:
+  /// As many products as layers of the matrix are adapted, alike in size here.
+  void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
+                 std::int64_t inner) {
+    Kernel k = product(n_, rows, outputs, inner);
+    k.calls = static_cast<std::int32_t>(of.parts);
+    add(k);
+  }
+  /// A matrix of 4 bits is read, and written as it is multiplied with.
+  void widen(NativeLinear l) {
+    const std::int64_t elements = n_.layout.block.of(l).elements;
+    if (elements > 0) add(pass_over(n_, ceil_div(elements, std::int64_t{2}), 1 + 2 * n_.width, 2));
+  }
+
   const Native& n_;
   NativeWork work_{1};
 };
@@ -278,10 +313,10 @@ NativeWork block_to_activation(const Native& n) {
   WorkList list(n);
   list.add(norm(n, 4));
   list.gather();
-  list.add(product(n, n.rows, b.packed, b.hidden));
+  list.add_block_linear(NativeLinear::qkv, b.packed, b.hidden);
   list.add_turns();
   attend(n, list);
-  list.add(product(n, n.rows, b.hidden, b.query_width));
+  list.add_block_linear(NativeLinear::out, b.hidden, b.query_width);
   list.sum();
   list.add(norm(n, 4));
   list.add_mlp();
@@ -296,7 +331,7 @@ NativeWork done_again(const Native& n) {
   if (n.plan.checkpointing == Checkpointing::full) {
     list.append(block_to_activation(n));
     if (n.layout.block.experts == 0)
-      list.add(product(n, n.rows, n.layout.block.hidden, n.layout.block.inner));
+      list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner);
   }
   if (n.plan.checkpointing == Checkpointing::selective) {
     list.add(norm(n, 2));
@@ -321,6 +356,7 @@ NativeWork native_embedding(const Native& n) {
 NativeWork native_embedding_backward(const Native& n) {
   const std::int64_t h = n.layout.block.hidden;
   WorkList list(n);
+  if (n.layout.embedding.frozen) return list.take();
   list.gather();
   list.add(rows_of(n, KernelKind::embedding_backward, 3 * h, h));
   return list.take();
@@ -340,11 +376,11 @@ NativeWork native_block_backward(const Native& n) {
   list.add_mlp_backward();
   list.add(norm_backward(n));
   list.gather();
-  list.add_linear_backward(n.rows, b.hidden, b.query_width);
+  list.add_block_linear_backward(NativeLinear::out, b.hidden, b.query_width);
   attend_backward(n, list);
   list.add_turns();
   list.gather();
-  list.add_linear_backward(n.rows, b.packed, b.hidden);
+  list.add_block_linear_backward(NativeLinear::qkv, b.packed, b.hidden);
   list.sum();
   list.add(norm_backward(n));
   return list.take();
@@ -363,7 +399,7 @@ NativeWork native_head(const Native& n) {
     loss.bytes = 2 * loss.elements * static_cast<double>(n.width);
     list.add(loss);
     if (n.tensor > 1) list.exchange(Collective::all_gather, 4 * 3 * n.tensor * rows);
-    list.add_linear_backward(rows, vocabulary, h);
+    list.add_linear_backward(rows, vocabulary, h, n.layout.head.frozen);
   }
   list.sum();
   list.add(norm_backward(n));
@@ -380,6 +416,7 @@ std::vector<Kernel> native_update(const Native& n) {
   double owned = 0;
   std::int64_t units = 0;
   for (const NativeUnit& u : n.layout.units()) {
+    if (u.frozen) continue;
     owned += static_cast<double>(n.shard(u)) * static_cast<double>(u.count);
     units += u.count;
   }

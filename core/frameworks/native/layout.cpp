@@ -22,8 +22,11 @@ bool contains(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
 }
 
-/// Projections that are one matrix in the engine have one name here.
+/// Projections that are one matrix in the engine have one name here, whether peft wraps them or
+/// not.
 std::string fused_name(std::string name) {
+  constexpr std::string_view kWrapped = ".base_layer";
+  if (const auto at = name.find(kWrapped); at != std::string::npos) name.erase(at, kWrapped.size());
   constexpr std::array<std::array<std::string_view, 2>, 5> kFused{{{"q_proj", "qkv"},
                                                                    {"k_proj", "qkv"},
                                                                    {"v_proj", "qkv"},
@@ -59,11 +62,11 @@ class UnitSize {
        .expected = "gpt2, llama, mistral, qwen2, qwen3, mixtral, qwen3_moe or an mlp"});
 }
 
-/// The numel of the block's parameters whose name has one of `parts`, biases left out.
+/// The numel of the block's parameters whose name has one of `parts`, biases and adapters left out.
 std::int64_t weights(const Model& model, std::initializer_list<std::string_view> parts) {
   std::int64_t sum = 0;
   for (const Parameter& p : model.parameters)
-    if (contains(p.name, "{}") && p.name.ends_with(".weight"))
+    if (contains(p.name, "{}") && p.name.ends_with(".weight") && !p.adapter)
       for (const std::string_view part : parts)
         if (contains(p.name, part)) sum += p.numel;
   return sum;
@@ -114,6 +117,65 @@ void read_experts(const Model& model, NativeLayout& layout) {
   layout.experts = {elements, model.facts.layers, true};
 }
 
+/// By NativeLinear: the names of the layers that a matrix is made of.
+constexpr std::array<std::array<std::string_view, 4>, 4> kLayersOf{
+    {{"attn.c_attn.", "q_proj.", "k_proj.", "v_proj."},
+     {"attn.c_proj.", "o_proj."},
+     {"mlp.c_fc.", "gate_proj.", "up_proj."},
+     {"mlp.c_proj.", "down_proj."}}};
+
+std::size_t linear_of(const std::string& name) {
+  const auto found = std::find_if(kLayersOf.begin(), kLayersOf.end(), [&](const auto& layers) {
+    return std::any_of(layers.begin(), layers.end(), [&](std::string_view layer) {
+      return !layer.empty() && contains(name, layer);
+    });
+  });
+  return static_cast<std::size_t>(found - kLayersOf.begin());
+}
+
+/// Codes of 4 bits, scales of 64 elements and, where those have a byte each, an fp32 scale for 256
+/// of them and their mean.
+std::int64_t quantized_bytes(std::int64_t elements, Quantization stored) {
+  constexpr std::int64_t kBlock = 64, kScales = 256, kFloat = 4;
+  const std::int64_t codes = round_up(ceil_div(elements, std::int64_t{2}), kElements);
+  const std::int64_t blocks = ceil_div(elements, kBlock);
+  if (stored == Quantization::nf4) return codes + round_up(blocks * kFloat, kElements);
+  return codes + round_up(blocks, kElements) +
+         round_up((ceil_div(blocks, kScales) + 1) * kFloat, kElements);
+}
+
+/// The adapters of a block, and its matrices where they have 4 bits. All else is frozen.
+void read_adapters(const Model& model, NativeLayout& layout) {
+  NativeBlock& b = layout.block;
+  UnitSize adapters;
+  Quantization stored = Quantization::none;
+  for (const Parameter& p : model.parameters) {
+    if (!contains(p.name, "{}")) continue;
+    if (p.quantized()) {
+      stored = p.stored;
+      NativeAdapters& of = b.adapters[linear_of(p.name)];
+      of.elements = checked_add(of.elements, p.numel);
+    }
+    if (!p.adapter) continue;
+    adapters.add(p.name, p.numel);
+    NativeAdapters& of = b.adapters[linear_of(p.name)];
+    if (contains(p.name, ".lora_A.")) {
+      b.rank = p.shape.front();
+      ++of.parts;
+    } else {
+      of.rows += p.shape.front();
+    }
+  }
+  if (b.rank == 0) return;
+  layout.adapters = {adapters.total(), model.facts.layers};
+  for (NativeUnit* u : {&layout.embedding, &layout.blocks.front(), &layout.head}) u->frozen = true;
+  if (stored == Quantization::none) return;
+  layout.quantized = {0, model.facts.layers};
+  layout.quantized.frozen = layout.quantized.quantized = true;
+  for (const NativeAdapters& of : b.adapters)
+    layout.quantized.elements += quantized_bytes(of.elements, stored);
+}
+
 NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   NativeLayout layout;
   layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary * tensor) / tensor;
@@ -122,7 +184,8 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   bool after_blocks = false;
   for (const Parameter& p : model.parameters) {
     if (contains(p.name, "{}")) {
-      if (p.kind != ParameterKind::expert) block.add(p.name, p.numel);
+      if (p.kind != ParameterKind::expert && !p.adapter && !p.quantized())
+        block.add(p.name, p.numel);
       after_blocks = true;
       continue;
     }
@@ -138,6 +201,7 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   layout.blocks = {{block.total(), model.facts.layers}};
   layout.block = read_block(model, tensor);
   read_experts(model, layout);
+  read_adapters(model, layout);
   layout.rotary = model.facts.model_type != "gpt2";
   layout.head_dim = layout.block.query_width / layout.block.query_heads;
   return layout;
@@ -164,10 +228,16 @@ NativeLayout perceptron_layout(const Model& model) {
 std::vector<NativeUnit> NativeLayout::units() const {
   std::vector<NativeUnit> all = blocks;
   if (decoder) {
-    all.push_back(experts);
+    all.insert(all.end(), {experts, quantized, adapters});
     all.insert(all.begin(), embedding);
     all.push_back(head);
   }
+  std::erase_if(all, [](const NativeUnit& u) { return u.count == 0; });
+  return all;
+}
+
+std::vector<NativeUnit> NativeLayout::units_of_block() const {
+  std::vector<NativeUnit> all{blocks.front(), experts, quantized, adapters};
   std::erase_if(all, [](const NativeUnit& u) { return u.count == 0; });
   return all;
 }

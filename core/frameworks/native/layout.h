@@ -3,6 +3,7 @@
 // starts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,18 @@ struct NativeUnit {
   std::int64_t elements = 0;  ///< gaps of alignment included
   std::int64_t count = 1;     ///< units alike; none on this stage
   bool experts = false;       ///< of the ranks that have the same experts
+  bool frozen = false;        ///< no gradient, no states; divided from stage 3 on
+  bool quantized = false;     ///< `elements` are bytes: codes of 4 bits, and their scales
+};
+
+/// The matrices of a block.
+enum class NativeLinear : std::uint8_t { qkv, out, up, down };
+
+/// What LoRA does beside one of them.
+struct NativeAdapters {
+  std::int64_t parts = 0;     ///< of the matrix, adapted each by itself; 0: none is
+  std::int64_t rows = 0;      ///< of all of them
+  std::int64_t elements = 0;  ///< of the matrix, where it is stored in 4 bits
 };
 
 /// Sizes of a rank's share of a block, per token unless it says otherwise, read off its parameters.
@@ -30,6 +43,10 @@ struct NativeBlock {
   std::int64_t query_heads = 0, key_value_heads = 0;
   bool layer_norm = false;  ///< row means are kept beside the deviations
   bool head_norms = false;
+  std::int64_t rank = 0;                   ///< of adapters; 0: there are none
+  std::array<NativeAdapters, 4> adapters;  ///< by NativeLinear
+
+  const NativeAdapters& of(NativeLinear l) const { return adapters[static_cast<std::size_t>(l)]; }
 };
 
 struct NativeLayout {
@@ -38,6 +55,8 @@ struct NativeLayout {
   NativeUnit embedding, head;
   std::vector<NativeUnit> blocks;      ///< a decoder has one entry
   NativeUnit experts{0, 0, true};      ///< of each block
+  NativeUnit adapters{0, 0};           ///< of each block
+  NativeUnit quantized{0, 0};          ///< of each block: its matrices, where they have 4 bits
   NativeBlock block;                   ///< decoders
   std::vector<std::int64_t> widths;    ///< perceptrons: inputs, then each layer's padded outputs
   std::int64_t padded_vocabulary = 0;  ///< columns of a rank's logits
@@ -45,6 +64,8 @@ struct NativeLayout {
   std::int64_t head_dim = 0;
 
   std::vector<NativeUnit> units() const;
+  /// Those that each block has; of a decoder.
+  std::vector<NativeUnit> units_of_block() const;
 };
 
 /// `model`: a rank's share (parallel/shard.h) under `parallel`. Throws InputError for a network

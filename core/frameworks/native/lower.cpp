@@ -44,7 +44,8 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   for (const NativeUnit& u : n.layout.units()) {
     if (!n.parameters_on_host)
       b.resident(Category::parameters,
-                 native_tensor(n.stage < 3 ? n.padded(u) : n.shard(u), n.width), u.count);
+                 native_tensor(n.stage < 3 ? n.padded(u) : n.shard(u), n.width_of(u)), u.count);
+    if (u.frozen) continue;
     if (n.stage < 2 || !n.offloads)
       b.resident(Category::gradients,
                  native_tensor(n.stage < 2 ? n.padded(u) : n.shard(u), n.width), u.count);
@@ -54,10 +55,11 @@ void add_residents(ProgramBuilder& b, const Native& n) {
                  u.count);
     b.resident(Category::optimizer_states, native_tensor(n.shard(u), states), 2 * u.count);
   }
-  for (const std::int64_t slot : n.slots()) {
-    if (n.stage == 3) b.resident(Category::gathered_parameters, native_tensor(slot, n.width));
-    if (n.stage >= 2) b.resident(Category::communication_buffers, native_tensor(slot, n.width));
-  }
+  if (n.stage == 3)
+    for (const std::int64_t slot : n.slots(false)) b.resident(Category::gathered_parameters, slot);
+  if (n.stage >= 2)
+    for (const std::int64_t slot : n.slots(true)) b.resident(Category::communication_buffers, slot);
+  if (n.layout.quantized.count > 0) b.resident(Category::workspace, n.widened());
   if (n.plan.framework.native.device == NativeDevice::cuda)
     b.resident(Category::workspace, cuda_workspace(n));
   b.resident(Category::logits_and_loss, kAllocationUnit);  // the loss
@@ -83,7 +85,7 @@ void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
   if (n.stage < 3) return;
   if (n.parameters_on_host)
     b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "parameter shards to the GPU");
-  b.gather_ahead(n.padded(u) * n.width, "parameter all-gather", n.group_of(u));
+  b.gather_ahead(n.padded(u) * n.width_of(u), "parameter all-gather", n.group_of(u));
   b.wait(Stream::communication);
 }
 
@@ -95,7 +97,7 @@ void emit_first_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
 
 /// Reduces a unit's gradient while the next unit is computed.
 void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
-  if (n.stage < 2 && !last) return;
+  if (u.frozen || (n.stage < 2 && !last)) return;
   if (n.stage == 0) {
     b.collective(Collective::all_reduce, n.padded(u) * n.width, "gradient all-reduce", 1,
                  n.group_of(u));
@@ -207,13 +209,13 @@ void free_kept(ProgramBuilder& b, const Native& n) {
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
                  const NativeWork& work, After&& after) {
-  const NativeUnit& block = n.layout.blocks.front();
+  const std::vector<NativeUnit> units = n.layout.units_of_block();
   const KnownWork known = make_known(b, work);
   const auto run = [&](std::int64_t times, bool gather) {
     if (times <= 0) return;
     b.begin_repeat(times);
-    if (gather) emit_first_use(b, n, block, updates);
-    if (gather && n.layout.experts.count > 0) emit_first_use(b, n, n.layout.experts, updates);
+    for (const NativeUnit& u : units)
+      if (gather) emit_first_use(b, n, u, updates);
     emit_work(b, known);
     after();
     b.end_repeat();
@@ -275,8 +277,7 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   b.transient(Category::activations, scratch + again);
   emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
     emit_joint_block(b, n, pass.last);
-    emit_reduction(b, n, n.layout.blocks.front(), pass.last);
-    if (n.layout.experts.count > 0) emit_reduction(b, n, n.layout.experts, pass.last);
+    for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
   });
   if (n.pipeline.begins(pass.chunk)) {
     emit_work(b, native_embedding_backward(n));
@@ -402,8 +403,9 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   }
   if (!n.offloads && (n.stage == 1 || n.stage == 2))
     for (const NativeUnit& u : n.layout.units())
-      b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
-                   "parameter all-gather", u.count, n.group_of(u));
+      if (!u.frozen)
+        b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
+                     "parameter all-gather", u.count, n.group_of(u));
   b.end_phase(Phase::step);
   return program;
 }

@@ -32,6 +32,45 @@ std::optional<DivisionProblem> native_options_problem(const Framework& framework
   return std::nullopt;
 }
 
+namespace {
+
+std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
+  const Lora& lora = *plan.workload.lora;
+  const auto cannot = [](std::string_view key, std::string_view what, std::string_view expected) {
+    return DivisionProblem{std::string(key), fmt::format("the native engine has no {}", what),
+                           std::string(expected)};
+  };
+  if (lora.dropout != 0)
+    return cannot("workload.lora.dropout", "dropout, of adapters neither", "0");
+  if (lora.magnitudes) return cannot("workload.lora.dora", "DoRA", "false");
+  if (lora.rotation_block != 0) return cannot("workload.lora.oft_block_size", "OFT", "0");
+  if (!lora.saved.empty())
+    return cannot("workload.lora.modules_to_save", "copies of modules that train", "no such list");
+  if (!lora.whole.empty())
+    return cannot("workload.lora.train_whole", "modules that train as they are beside adapters",
+                  "no such list");
+  if (!lora.parameters.empty())
+    return cannot("workload.lora.target_parameters", "adapters of experts", "no such list");
+  if (lora.prepare_kbit.value_or(false))
+    return cannot("workload.lora.prepare_kbit", "parameters of another type than the adapters",
+                  "false");
+  if (lora.base != Quantization::none && lora.base != Quantization::nf4 &&
+      lora.base != Quantization::nf4_double)
+    return cannot("workload.lora.quantization", fmt::format("base in {}", name_of(lora.base)),
+                  "none, nf4 or nf4_double");
+  const Parallel& p = plan.parallel;
+  for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
+                                    {"parallel.pipeline", p.pipeline},
+                                    {"parallel.context", p.context},
+                                    {"parallel.expert", p.expert}})
+    if (degree > 1) return cannot(key, fmt::format("degree {} with LoRA", degree), "1");
+  if (plan.framework.native.states_on_host())
+    return cannot("framework.offload_optimizer", "states on the host with LoRA", "none");
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
   const auto cannot = [](std::string_view what) {
     return fmt::format("the native engine has no {}", what);
@@ -66,7 +105,8 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
         "parallel.expert_imbalance",
         "the native engine's experts have room by framework.capacity_factor, whatever is sent",
         "1"};
-  if (plan.workload.lora) return DivisionProblem{"workload.method", cannot("LoRA"), "full"};
+  if (plan.workload.lora)
+    if (auto problem = native_lora_problem(plan)) return problem;
   if (plan.attention == AttentionKind::eager)
     return DivisionProblem{"attention", cannot("eager attention"), "sdpa"};
   return std::nullopt;
@@ -106,9 +146,28 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
   return std::nullopt;
 }
 
+/// Networks and layers that the engine has no adapters for.
+std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
+  const auto adapted = [&](const Parameter& p) { return p.adapter; };
+  if (std::none_of(model.parameters.begin(), model.parameters.end(), adapted)) return std::nullopt;
+  if (model.facts.model_type == "mlp" || expert_count(model) > 0)
+    return DivisionProblem{"workload.method",
+                           fmt::format("the native engine has no LoRA with {}",
+                                       model.facts.model_type == "mlp" ? "an mlp" : "experts"),
+                           "full"};
+  for (const Parameter& p : model.parameters)
+    if (p.adapter && p.name.find("{}") == std::string::npos)
+      return DivisionProblem{
+          "workload.lora.targets",
+          fmt::format("{}: the native engine adapts the linear layers of blocks alone", p.name),
+          "all-linear, or some of them"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan) {
+  if (auto problem = native_adapters_problem(model)) return problem;
   if (auto problem = experts_problem(model, plan)) return problem;
   const std::int64_t tensor = plan.parallel.tensor, context = plan.parallel.context;
   if (tensor == 1 && context == 1) return std::nullopt;

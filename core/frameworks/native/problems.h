@@ -10,8 +10,8 @@ namespace shardplan {
 /// Offloads that do not go together, or that the engine does not have.
 std::optional<DivisionProblem> native_options_problem(const Framework& framework);
 
-/// What the engine cannot do: another optimizer than AdamW, autocast, LoRA, eager attention. Which
-/// networks it runs is the lowering's to say.
+/// What the engine cannot do: another optimizer than AdamW, autocast, eager attention, some kinds
+/// of LoRA. Which networks it runs is the lowering's to say.
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan);
 
 /// Heads, widths and rows that the ranks which share each layer do not divide.

@@ -61,7 +61,7 @@ struct Native {
   bool delayed;             ///< a step is updated beside the next one
 
   std::int64_t parts(const NativeUnit& u) const {
-    if (stage == 0) return 1;
+    if (stage == 0 || (u.frozen && stage < 3)) return 1;
     return u.experts ? world / experts : world;
   }
   /// The ranks that have the same parameters of a unit.
@@ -73,22 +73,31 @@ struct Native {
   }
   std::int64_t shard(const NativeUnit& u) const { return padded(u) / parts(u); }
 
-  /// Elements of the slots that units take turns in: blocks alternate between two; embedding and
-  /// head share one unless they are needed together.
-  std::vector<std::int64_t> slots() const {
+  /// Bytes of an element of a unit.
+  std::int64_t width_of(const NativeUnit& u) const { return u.quantized ? 1 : width; }
+
+  /// Bytes of the slots that units take turns in: blocks, and each of what a block has beside,
+  /// alternate between two; embedding and head share one unless they are needed together. What is
+  /// frozen has no gradient.
+  std::vector<std::int64_t> slots(bool gradients) const {
     std::vector<std::int64_t> sizes;
+    const auto is_left_out = [&](const NativeUnit& u) { return gradients && u.frozen; };
+    const auto bytes = [&](const NativeUnit& u) { return native_tensor(padded(u), width_of(u)); };
     std::int64_t index = 0;
     for (const NativeUnit& u : layout.blocks) {
+      if (is_left_out(u)) continue;
       for (std::int64_t i = 0; i < std::min<std::int64_t>(u.count, 2); ++i, ++index) {
         const auto slot = static_cast<std::size_t>(index % 2);
         if (sizes.size() <= slot) sizes.push_back(0);
-        sizes[slot] = std::max(sizes[slot], padded(u));
+        sizes[slot] = std::max(sizes[slot], bytes(u));
       }
     }
     if (!layout.decoder) return sizes;
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(layout.experts.count, 2); ++i)
-      sizes.push_back(padded(layout.experts));
-    const std::int64_t first = padded(layout.embedding), last = padded(layout.head);
+    for (const NativeUnit& u : {layout.experts, layout.quantized, layout.adapters})
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(u.count, 2); ++i)
+        if (!is_left_out(u)) sizes.push_back(bytes(u));
+    if (is_left_out(layout.embedding)) return sizes;
+    const std::int64_t first = bytes(layout.embedding), last = bytes(layout.head);
     if (layout.tied) {
       sizes.push_back(first);
       sizes.push_back(last);
@@ -176,7 +185,15 @@ struct Native {
     std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() + matrix(k.packed) +
                        statistic(k.query_heads) + matrix(k.query_width) + stream() + mlp_products();
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
+    for (const NativeAdapters& of : k.adapters)
+      if (of.parts > 0) sum += matrix(of.parts * k.rank);
     return sum;
+  }
+  /// Where a matrix of 4 bits is widened to be multiplied with, one at a time.
+  std::int64_t widened() const {
+    std::int64_t largest = 0;
+    for (const NativeAdapters& of : layout.block.adapters) largest = std::max(largest, of.elements);
+    return native_tensor(largest, width);
   }
 
   /// What cuDNN takes; the engine has kernels of its own for the rest.

@@ -3,11 +3,13 @@
 PyTorch's series is taken twice, the second time with its other attention (eager, not sdpa): how far the order of sums
 alone moves a loss is the yardstick for how far the engine may be."""
 import argparse
+import copy
 import json
 import os
 import subprocess
 import tempfile
 
+import peft
 import torch
 import transformers
 from safetensors.torch import save_file
@@ -19,7 +21,7 @@ OPTIMIZER = {"name": "adamw", "lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "we
 
 
 def job_of(case):
-    return {
+    job = {
         "schema": "shardplan.job/1",
         "model": case["model"],
         "cluster": "1xH200",
@@ -33,6 +35,10 @@ def job_of(case):
         "gradient_clipping": 1.0,
         "run": {"steps": case["steps"]},
     }
+    if "lora" in case:
+        job["workload"] |= {"method": "lora", "lora": case["lora"]}
+        job["run"]["lora_alpha"] = case["lora_alpha"]
+    return job
 
 
 def first_weights(job, deviation):
@@ -44,9 +50,22 @@ def first_weights(job, deviation):
     return transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").float()
 
 
-def save_weights(model, path):
+def with_adapters(model, job):
+    """peft's wrapper, with the same first adapters at each call; of a job without LoRA the model itself."""
+    lora = job["workload"].get("lora")
+    if lora is None:
+        return model
+    torch.manual_seed(1)
+    return peft.get_peft_model(model, peft.LoraConfig(r=lora["rank"], lora_alpha=job["run"]["lora_alpha"],
+                                                      target_modules=lora["targets"], lora_dropout=0.0))
+
+
+def save_weights(model, job, path):
     tied = "lm_head.weight" if model.config.tie_word_embeddings else None
-    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items() if name != tied}, path)
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name != tied}
+    if "lora" in job["workload"]:
+        weights |= peft.get_peft_model_state_dict(with_adapters(copy.deepcopy(model), job))
+    save_file(weights, path)
 
 
 def windows(text, job, step):
@@ -62,12 +81,13 @@ def pytorch_losses(job, model, text, attention, device):
     weights = model.state_dict()
     model = transformers.AutoModelForCausalLM.from_config(model.config, attn_implementation=attention).float()
     model.load_state_dict(weights)
-    model = model.to(device).train()
+    model = with_adapters(model, job).to(device).train()
+    trained = [p for p in model.parameters() if p.requires_grad]
     masters = None
     if job["precision"] == "bf16-master":
-        masters = [p.detach().clone() for p in model.parameters()]
+        masters = [p.detach().clone() for p in trained]
         model = model.to(torch.bfloat16)
-    updated = masters if masters is not None else list(model.parameters())
+    updated = masters if masters is not None else trained
     options = {k: v for k, v in OPTIMIZER.items() if k != "name"}
     optimizer = torch.optim.AdamW(updated, foreach=True, **options)
     losses = []
@@ -79,7 +99,7 @@ def pytorch_losses(job, model, text, attention, device):
             loss = loss + model.router_aux_loss_coef * result.aux_loss
         loss.backward()
         if masters is not None:
-            for master, parameter in zip(masters, model.parameters()):
+            for master, parameter in zip(masters, trained):
                 master.grad = parameter.grad.float()
                 parameter.grad = None
         torch.nn.utils.clip_grad_norm_(updated, job["gradient_clipping"])
@@ -87,7 +107,7 @@ def pytorch_losses(job, model, text, attention, device):
         optimizer.zero_grad()
         if masters is not None:
             with torch.no_grad():
-                for master, parameter in zip(masters, model.parameters()):
+                for master, parameter in zip(masters, trained):
                     parameter.copy_(master)
         losses.append(loss.item())
     return losses
@@ -130,7 +150,7 @@ if __name__ == "__main__":
         job = job_of(case)
         model = first_weights(job, case.get("initializer_range"))
         weights = os.path.join(options.output, case["name"] + ".safetensors") if case.get("keep_weights") else "w.safetensors"
-        save_weights(model, weights)
+        save_weights(model, job, weights)
         pytorch = pytorch_losses(job, model, text, "sdpa", options.device)
         reordered = pytorch_losses(job, model, text, "eager", options.device)
         native, machine = native_losses(options.program, job, weights, "host" if options.device == "cpu" else "cuda")

@@ -7,9 +7,8 @@ namespace {
 
 class DenseMlp final : public Mlp {
  public:
-  DenseMlp(const DecoderSpec& spec, const BlockParameters& parameters, std::int64_t rows,
-           DType dtype)
-      : spec_(spec), parameters_(parameters), rows_(rows), dtype_(dtype) {}
+  DenseMlp(const DecoderSpec& spec, std::int64_t rows, DType dtype)
+      : spec_(spec), rows_(rows), dtype_(dtype) {}
 
   MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,
                           const MlpActivations& shared) const override {
@@ -30,18 +29,14 @@ class DenseMlp final : public Mlp {
     repeat(ranks, p, a, x);
     const TensorRanks& tensor = ranks.tensor;
     const Tensor addend = tensor.addend(result, tensor.values());
-    const Tensor bias = tensor.first() ? p.block.weight(parameters_.down_bias) : Tensor{};
-    tensor.device().linear_forward(addend, a.activated, p.block.weight(parameters_.down_weight),
-                                   bias);
+    p.linears.forward(Linear::down, addend, a.activated, tensor.first());
     tensor.sum(result, addend);
   }
 
   void repeat(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
               const Tensor& x) const override {
     const TensorRanks& tensor = ranks.tensor;
-    tensor.device().linear_forward(a.up, tensor.gather(x, tensor.values()),
-                                   p.block.weight(parameters_.up_weight),
-                                   p.block.weight(parameters_.up_bias));
+    p.linears.forward(Linear::up, a.up, tensor.gather(x, tensor.values()));
     renew(ranks, a, x);
   }
 
@@ -49,22 +44,16 @@ class DenseMlp final : public Mlp {
     ranks.tensor.device().activation_forward(spec_.activation, a.activated, a.up);
   }
 
-  void backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+  bool backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                 const Tensor& x, const Tensor& dresult) const override {
     const TensorRanks& tensor = ranks.tensor;
-    /// Of y = input·wᵀ + b: the gradients of w and b, then of the input, in its place.
-    const auto linear = [&](int w, int b, const Tensor& dy, const Tensor& input) {
-      const bool add = p.block.gradient.accumulate;
-      tensor.device().linear_backward_weight(p.block.slope(w), dy, input, add);
-      if (b >= 0) tensor.device().linear_backward_bias(p.block.slope(b), dy, add);
-      tensor.device().linear_backward_input(input, dy, p.block.weight(w));
-    };
-    linear(parameters_.down_weight, parameters_.down_bias,
-           tensor.gather(dresult, tensor.gradients()), a.activated);
+    const Tensor dy = tensor.gather(dresult, tensor.gradients());
+    if (!p.linears.backward(Linear::down, dy, a.activated, a.activated)) return false;
     tensor.device().activation_backward(spec_.activation, a.up, a.activated);
     const Tensor read = tensor.gather(x, tensor.values());
-    linear(parameters_.up_weight, parameters_.up_bias, a.up, read);
+    if (!p.linears.backward(Linear::up, a.up, read, read)) return false;
     tensor.sum(x, read);
+    return true;
   }
 
  private:
@@ -73,16 +62,14 @@ class DenseMlp final : public Mlp {
   }
 
   DecoderSpec spec_;  ///< of this rank's part
-  BlockParameters parameters_;
   std::int64_t rows_;
   DType dtype_;
 };
 
 }  // namespace
 
-std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, const BlockParameters& parameters,
-                                    std::int64_t rows, DType dtype) {
-  return std::make_unique<DenseMlp>(spec, parameters, rows, dtype);
+std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype) {
+  return std::make_unique<DenseMlp>(spec, rows, dtype);
 }
 
 }  // namespace shardplan::validator

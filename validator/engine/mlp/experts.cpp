@@ -65,7 +65,7 @@ class ExpertMlp final : public Mlp {
     device(ranks).activation_forward(spec_.activation, a.activated, a.up);
   }
 
-  void backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+  bool backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                 const Tensor& x, const Tensor& dresult) const override {
     Backend& on = device(ranks);
     on.combine_backward(
@@ -88,6 +88,7 @@ class ExpertMlp final : public Mlp {
                      .accumulate = true,
                      .slots = ranks.experts->beyond(a.entered),
                      .places = a.places});
+    return true;
   }
 
  private:

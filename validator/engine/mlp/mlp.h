@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/block_linears.h"
 #include "engine/mlp/expert_ranks.h"
 #include "engine/network.h"
 #include "engine/tensor_ranks.h"
@@ -32,20 +33,11 @@ struct MlpActivations {
   std::shared_ptr<std::vector<std::int32_t>> counted;
 };
 
-/// A unit's parameters, and in a backward pass where their gradients go.
-struct UnitTensors {
-  const Unit* unit = nullptr;
-  Tensor weights;
-  OpenGradient gradient;
-
-  Tensor weight(int index) const { return unit->parameter(weights, index); }
-  Tensor slope(int index) const { return unit->parameter(gradient.flat, index); }
-};
-
 /// Those of a block that an MLP may read.
 struct MlpParameters {
   UnitTensors block;
-  UnitTensors experts;  ///< of blocks that have any
+  const BlockLinears& linears;  ///< of blocks without experts
+  UnitTensors experts;          ///< of blocks that have any
 };
 
 /// What the routers of a micro-batch count together.
@@ -82,15 +74,14 @@ class Mlp {
                       const Tensor& x) const = 0;
   /// Makes again what Keep::products did not keep.
   virtual void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const = 0;
-  /// x becomes its gradient, given the result's.
-  virtual void backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+  /// x becomes its gradient, given the result's; false: nothing needs it, and it is not made.
+  virtual bool backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                         const Tensor& x, const Tensor& dresult) const = 0;
 };
 
 /// `spec` of this rank's part; rows of a micro-batch. Experts have `capacity` slots each (0: as
 /// many as they are given).
-std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, const BlockParameters& parameters,
-                                    std::int64_t rows, DType dtype);
+std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype);
 std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
                                      const ExpertParameters& parameters, std::int64_t rows,
                                      std::int64_t capacity, DType dtype);

@@ -32,6 +32,7 @@ template <class T>
 void add_column_sums(const Launch& launch, const float* partial, int rows, std::int64_t stride,
                      const Tensor& gradient, bool accumulate) {
   const std::int64_t cols = gradient.numel();
+  if (cols == 0) return;  // of what is frozen
   add_column_sums_kernel<<<static_cast<unsigned>(ceil_div(cols, kWarp)), dim3(kWarp, 8), 0,
                            launch.stream>>>(partial, rows, stride, cols, data<T>(gradient),
                                             accumulate);

@@ -39,6 +39,14 @@ void CudaBackend::linear_backward_bias(const Tensor& db, const Tensor& dy, bool 
   cuda::bias_backward(launch_, db, dy, accumulate);
 }
 
+void CudaBackend::multiply_columns(const ColumnProduct& o) {
+  linear_->multiply_columns(launch_, o);
+}
+
+void CudaBackend::widen(const Tensor& to, const Nf4Matrix& from) {
+  cuda::widen_nf4(launch_, to, from);
+}
+
 void CudaBackend::norm_forward(const NormForward& o) {
   cuda::norm_forward(launch_, o);
 }

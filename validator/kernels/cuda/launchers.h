@@ -19,6 +19,9 @@ void fill_normal(const Launch& launch, const Tensor& x, float stddev, std::uint3
 void cast(const Launch& launch, const Tensor& to, const Tensor& from);
 void add(const Launch& launch, const Tensor& to, const Tensor& x);
 
+// nf4.cu
+void widen_nf4(const Launch& launch, const Tensor& to, const Nf4Matrix& from);
+
 // norm.cu
 void norm_forward(const Launch& launch, const NormForward& o);
 void norm_backward(const Launch& launch, const NormBackward& o);

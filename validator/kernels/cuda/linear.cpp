@@ -45,9 +45,9 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 struct Layout {
-  Layout(DType dtype, std::int64_t rows, std::int64_t cols) {
+  Layout(DType dtype, std::int64_t rows, std::int64_t cols, std::int64_t stride) {
     check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(rows),
-                                     static_cast<std::uint64_t>(cols), rows),
+                                     static_cast<std::uint64_t>(cols), stride),
           "cublasLtMatrixLayoutCreate");
   }
   ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
@@ -61,11 +61,11 @@ struct Layout {
 
 struct Linear::Plan {
   explicit Plan(const Shape& shape)
-      : a(shape.dtype, shape.transpose_a ? shape.k : shape.m,
-          shape.transpose_a ? shape.m : shape.k),
-        b(shape.dtype, shape.transpose_b ? shape.n : shape.k,
-          shape.transpose_b ? shape.k : shape.n),
-        c(shape.dtype, shape.m, shape.n) {
+      : a(shape.dtype, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
+          shape.a_stride),
+        b(shape.dtype, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
+          shape.b_stride),
+        c(shape.dtype, shape.m, shape.n, shape.c_stride) {
     check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     set(description, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -103,6 +103,9 @@ void Linear::forward(const Launch& launch, const Tensor& y, const Tensor& x, con
                     .m = y.width(),
                     .n = y.rows(),
                     .k = x.width(),
+                    .a_stride = w.width(),
+                    .b_stride = x.width(),
+                    .c_stride = y.width(),
                     .alignment = common_alignment({&y, &x, &w, &bias})};
   multiply(launch, shape, y, w, x, bias);
 }
@@ -117,6 +120,9 @@ void Linear::backward_input(const Launch& launch, const Tensor& dx, const Tensor
                     .m = dx.width(),
                     .n = dx.rows(),
                     .k = dy.width(),
+                    .a_stride = w.width(),
+                    .b_stride = dy.width(),
+                    .c_stride = dx.width(),
                     .alignment = common_alignment({&dx, &dy, &w})};
   multiply(launch, shape, dx, w, dy, {});
 }
@@ -131,8 +137,31 @@ void Linear::backward_weight(const Launch& launch, const Tensor& dw, const Tenso
                     .m = x.width(),
                     .n = dy.width(),
                     .k = x.rows(),
+                    .a_stride = x.width(),
+                    .b_stride = dy.width(),
+                    .c_stride = dw.width(),
                     .alignment = common_alignment({&dw, &dy, &x})};
   multiply(launch, shape, dw, x, dy, {});
+}
+
+void Linear::multiply_columns(const Launch& launch, const ColumnProduct& o) {
+  // Of a matrix the elements from the first one of its columns on.
+  const auto from = [](const Columns& x) { return x.of.slice(x.first, x.of.numel() - x.first); };
+  const Tensor c = from(o.c), a = from(o.a), b = from(o.b);
+  // Row by row c is cᵀ = bᵀ aᵀ column by column.
+  const Shape shape{.dtype = o.c.of.dtype,
+                    .transpose_a = o.b_transposed,
+                    .transpose_b = o.a_transposed,
+                    .bias = false,
+                    .accumulate = o.accumulate,
+                    .m = o.c.count,
+                    .n = o.c.of.rows(),
+                    .k = o.b_transposed ? o.b.count : o.b.of.rows(),
+                    .a_stride = o.b.of.width(),
+                    .b_stride = o.a.of.width(),
+                    .c_stride = o.c.of.width(),
+                    .alignment = common_alignment({&c, &a, &b})};
+  multiply(launch, shape, c, b, a, {}, o.scale);
 }
 
 Linear::Plan& Linear::plan_for(const Shape& shape) {
@@ -163,12 +192,11 @@ Linear::Plan& Linear::plan_for(const Shape& shape) {
 }
 
 void Linear::multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
-                      const Tensor& b, const Tensor& bias) {
+                      const Tensor& b, const Tensor& bias, float scale) {
   Plan& plan = plan_for(shape);
   if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
-  const float alpha = 1.0F;
   const float beta = shape.accumulate ? 1.0F : 0.0F;
-  check(cublasLtMatmul(handle_, plan.description, &alpha, a.data(), plan.a.layout, b.data(),
+  check(cublasLtMatmul(handle_, plan.description, &scale, a.data(), plan.a.layout, b.data(),
                        plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
                        &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
                        static_cast<std::size_t>(kWorkspace), launch.stream),

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "device/operands.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardplan::validator::cuda {
@@ -24,6 +25,7 @@ class Linear {
   void backward_input(const Launch& launch, const Tensor& dx, const Tensor& dy, const Tensor& w);
   void backward_weight(const Launch& launch, const Tensor& dw, const Tensor& dy, const Tensor& x,
                        bool accumulate);
+  void multiply_columns(const Launch& launch, const ColumnProduct& o);
 
   /// What cuBLAS's documentation asks for on this architecture.
   static constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
@@ -39,13 +41,16 @@ class Linear {
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;
+    std::int64_t a_stride;  ///< elements from one row to the next
+    std::int64_t b_stride;
+    std::int64_t c_stride;
     std::int64_t alignment;  ///< bytes, of the least aligned operand
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
   struct Plan;
 
   void multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
-                const Tensor& b, const Tensor& bias);
+                const Tensor& b, const Tensor& bias, float scale = 1);
   Plan& plan_for(const Shape& shape);
 
   cublasLtHandle_t handle_ = nullptr;

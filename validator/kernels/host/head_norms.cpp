@@ -58,6 +58,7 @@ void backward(const HeadNormBackward& o) {
     }
   }
   const auto store = [&](const Tensor& to, const std::vector<W>& sums) {
+    if (to.empty()) return;
     T* out = to.as<T>();
     for (std::size_t i = 0; i < sums.size(); ++i)
       out[i] = static_cast<T>((o.accumulate_weights ? widen(out[i]) : 0) + sums[i]);

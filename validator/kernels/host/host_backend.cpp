@@ -115,6 +115,8 @@ class HostBackend final : public Backend {
   void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) override {
     host::linear_backward_bias(db, dy, accumulate);
   }
+  void multiply_columns(const ColumnProduct& o) override { host::multiply_columns(o); }
+  void widen(const Tensor& to, const Nf4Matrix& from) override { host::widen_nf4(to, from); }
   void norm_forward(const NormForward& o) override { host::norm_forward(o); }
   void norm_backward(const NormBackward& o) override { host::norm_backward(o); }
   void head_norm_forward(const HeadNormForward& o) override { host::head_norm_forward(o); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/expert_operands.h"
+#include "device/nf4.h"
 #include "device/operands.h"
 
 namespace shardplan::validator::host {
@@ -11,6 +12,10 @@ void linear_forward(const Tensor& y, const Tensor& x, const Tensor& w, const Ten
 void linear_backward_input(const Tensor& dx, const Tensor& dy, const Tensor& w);
 void linear_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x, bool accumulate);
 void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate);
+void multiply_columns(const ColumnProduct& o);
+
+// nf4.cpp
+void widen_nf4(const Tensor& to, const Nf4Matrix& from);
 
 // norms.cpp
 void norm_forward(const NormForward& o);

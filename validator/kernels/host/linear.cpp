@@ -24,6 +24,21 @@ auto widened(const Tensor& x) {
   }
 }
 
+template <typename T>
+using Strided = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
+
+template <typename T>
+Strided<T> strided(const Columns& x) {
+  return Strided<T>(x.of.as<T>() + x.first, x.of.rows(), x.count,
+                    Eigen::OuterStride<>(x.of.width()));
+}
+
+template <typename T>
+Matrix<Wide<T>> operand(const Columns& x, bool transposed) {
+  const Matrix<Wide<T>> wide = strided<T>(x).template cast<Wide<T>>();
+  return transposed ? Matrix<Wide<T>>(wide.transpose()) : wide;
+}
+
 template <typename T, typename Product>
 void store(const Tensor& to, const Product& product, bool accumulate) {
   View<T> out = matrix<T>(to);
@@ -69,6 +84,17 @@ void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) {
   dispatch(db.dtype, [&](auto zero) {
     using T = decltype(zero);
     store<T>(db.view({1, db.numel()}), widened<T>(dy).colwise().sum(), accumulate);
+  });
+}
+
+void multiply_columns(const ColumnProduct& o) {
+  dispatch(o.c.of.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Matrix<Wide<T>> product = operand<T>(o.a, o.a_transposed) * operand<T>(o.b, o.b_transposed);
+    product *= static_cast<Wide<T>>(o.scale);
+    Strided<T> c = strided<T>(o.c);
+    if (o.accumulate) product += c.template cast<Wide<T>>();
+    c = product.template cast<T>();
   });
 }
 

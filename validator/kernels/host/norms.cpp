@@ -45,6 +45,7 @@ void forward(const NormForward& o) {
 
 template <typename T>
 void add_to(const Tensor& to, const std::vector<Wide<T>>& sums, bool accumulate) {
+  if (to.empty()) return;
   T* out = to.as<T>();
   for (std::size_t i = 0; i < sums.size(); ++i)
     out[i] = static_cast<T>((accumulate ? widen(out[i]) : 0) + sums[i]);
@@ -83,7 +84,7 @@ void backward(const NormBackward& o) {
     }
   }
   add_to<T>(o.dweight, dweight, o.accumulate_weights);
-  if (!o.dbias.empty()) add_to<T>(o.dbias, dbias, o.accumulate_weights);
+  add_to<T>(o.dbias, dbias, o.accumulate_weights);
 }
 
 }  // namespace

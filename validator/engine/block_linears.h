@@ -1,0 +1,39 @@
+// The matrix products of one block in one pass: y = x wᵀ + b, and what adapters add to it.
+#pragma once
+
+#include <utility>
+
+#include "engine/lora/adapters.h"
+#include "engine/lora/quantized.h"
+#include "engine/unit_tensors.h"
+#include "model/decoder_layout.h"
+
+namespace shardplan::validator {
+
+class BlockLinears {
+ public:
+  BlockLinears(Backend& device, const BlockParameters& parameters, const UnitTensors& block,
+               BlockQuantized quantized, BlockAdapters adapters)
+      : device_(device),
+        parameters_(parameters),
+        block_(block),
+        quantized_(std::move(quantized)),
+        adapters_(std::move(adapters)) {}
+
+  /// `biased`: this rank is the one that adds the bias, if there is any.
+  void forward(Linear l, const Tensor& y, const Tensor& x, bool biased = true) const;
+  /// The gradients of what is trained, then, in the place of x or elsewhere, of x; returns whether
+  /// that one is needed, and so made.
+  bool backward(Linear l, const Tensor& dy, const Tensor& x, const Tensor& dx) const;
+
+ private:
+  Tensor weight(Linear l) const;
+
+  Backend& device_;
+  const BlockParameters& parameters_;
+  UnitTensors block_;
+  BlockQuantized quantized_;
+  BlockAdapters adapters_;
+};
+
+}  // namespace shardplan::validator

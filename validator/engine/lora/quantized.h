@@ -1,0 +1,26 @@
+// Matrices of a block that are kept in 4 bits: one at a time is widened, to be multiplied with.
+#pragma once
+
+#include "device/backend.h"
+#include "engine/unit_tensors.h"
+#include "model/adapter_layout.h"
+
+namespace shardplan::validator {
+
+/// Those of one block in one pass; without a unit there are none.
+struct BlockQuantized {
+  UnitTensors unit;
+  Tensor room;  ///< [elements of the largest matrix], which all take turns in
+
+  bool any() const { return unit.unit != nullptr; }
+  /// In `room`, until the next one is asked for.
+  Tensor weight(Backend& device, Linear l) const;
+};
+
+/// The parts of a matrix among the bytes of its unit.
+Nf4Matrix nf4_matrix(const Unit& unit, const QuantizedMatrix& m, const Tensor& bytes);
+
+/// Elements of the largest matrix of the units; 0: none is kept in 4 bits.
+std::int64_t largest_quantized(const std::vector<Unit>& units);
+
+}  // namespace shardplan::validator

@@ -1,0 +1,79 @@
+#include "model/adapter_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardplan::validator {
+namespace {
+
+std::int64_t inputs_of(const DecoderSpec& s, Linear l) {
+  switch (l) {
+    case Linear::out:
+      return s.query_heads * s.head_dim;
+    case Linear::down:
+      return s.inner;
+    case Linear::qkv:
+    case Linear::up:
+      break;
+  }
+  return s.hidden;
+}
+
+}  // namespace
+
+std::string_view name_of(Linear l) {
+  constexpr std::array<std::string_view, kLinears.size()> kNames{"qkv", "out", "up", "down"};
+  return kNames[static_cast<std::size_t>(l)];
+}
+
+bool is_adapted(const DecoderSpec& s, const LayerRows& layer) {
+  const std::vector<std::string>& targets = s.lora->targets;
+  if (targets.size() == 1 && targets.front() == "all-linear") return true;
+  return std::find(targets.begin(), targets.end(), layer.name) != targets.end();
+}
+
+Linear AdapterParameters::lowest() const {
+  return *std::find_if(kLinears.begin(), kLinears.end() - 1,
+                       [&](Linear l) { return !of(l).parts.empty(); });
+}
+
+std::vector<LayerRows> layers_of(const DecoderSpec& s, Linear l) {
+  const bool gpt2 = s.family == "gpt2";
+  const std::int64_t query = s.query_heads * s.head_dim, key = s.key_value_heads * s.head_dim;
+  switch (l) {
+    case Linear::qkv:
+      if (gpt2) return {{"c_attn", 0, query + 2 * key}};
+      return {{"q_proj", 0, query}, {"k_proj", query, key}, {"v_proj", query + key, key}};
+    case Linear::out:
+      return {{gpt2 ? "c_proj" : "o_proj", 0, s.hidden}};
+    case Linear::up:
+      if (gpt2) return {{"c_fc", 0, s.inner}};
+      return {{"gate_proj", 0, s.inner}, {"up_proj", s.inner, s.inner}};
+    case Linear::down:
+      break;
+  }
+  return {{gpt2 ? "c_proj" : "down_proj", 0, s.hidden}};
+}
+
+AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
+  AdapterParameters adapters{.rank = s.lora->rank, .scale = s.lora->scale};
+  for (const Linear l : kLinears) {
+    AdapterParameters::OfLinear& of = adapters.linears[static_cast<std::size_t>(l)];
+    std::int64_t rows = 0;
+    for (LayerRows& layer : layers_of(s, l)) {
+      if (!is_adapted(s, layer)) continue;
+      rows += layer.count;
+      of.parts.push_back(std::move(layer));
+    }
+    if (of.parts.empty()) continue;
+    const std::string name(name_of(l));
+    const std::int64_t inputs = inputs_of(s, l), parts = static_cast<std::int64_t>(of.parts.size());
+    const Init a{.kind = Init::Kind::normal,
+                 .stddev = 1 / std::sqrt(3.0F * static_cast<float>(inputs))};
+    of.a = add_parameter(unit, name + ".lora_A", {parts * adapters.rank, inputs}, a);
+    of.b = add_parameter(unit, name + ".lora_B", {rows, adapters.rank}, {});
+  }
+  return adapters;
+}
+
+}  // namespace shardplan::validator

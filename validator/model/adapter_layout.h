@@ -1,0 +1,56 @@
+// Where the adapters of a block are: for each of its matrices what is adapted, and the index of
+// each tensor in the adapters' unit.
+//
+// A fused matrix (q, k and v; gate and up) is several layers of transformers, each with an adapter
+// of its own. Their matrices A lie one below the other, as all read the same input, and so do
+// their B.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/spec.h"
+#include "model/unit.h"
+
+namespace shardplan::validator {
+
+/// The matrices of a block, in the order in which it computes with them.
+enum class Linear : std::uint8_t { qkv, out, up, down };
+inline constexpr std::array kLinears{Linear::qkv, Linear::out, Linear::up, Linear::down};
+/// As its parameters are called: "qkv".
+std::string_view name_of(Linear l);
+
+/// Rows of a matrix that are one layer of transformers.
+struct LayerRows {
+  std::string name;  ///< "q_proj"
+  std::int64_t first = 0, count = 0;
+};
+
+struct AdapterParameters {
+  struct OfLinear {
+    int a = -1;                    ///< [parts · rank, inputs]
+    int b = -1;                    ///< [rows of all parts, rank]
+    std::vector<LayerRows> parts;  ///< those that are adapted; empty: none
+  };
+  std::array<OfLinear, kLinears.size()> linears;
+  std::int64_t rank = 0;
+  float scale = 1;
+
+  const OfLinear& of(Linear l) const { return linears[static_cast<std::size_t>(l)]; }
+  /// The first in a block that is adapted.
+  Linear lowest() const;
+};
+
+/// The layers of transformers that a matrix is made of.
+std::vector<LayerRows> layers_of(const DecoderSpec& spec, Linear l);
+/// Whether one of them is to have an adapter; of networks with LoRA.
+bool is_adapted(const DecoderSpec& spec, const LayerRows& layer);
+
+/// Appends them to a unit: A normal with the variance of peft's kaiming_uniform_(a=√5), which is
+/// uniform up to 1/√inputs; B zero.
+AdapterParameters add_adapters(Unit& unit, const DecoderSpec& spec);
+
+}  // namespace shardplan::validator
