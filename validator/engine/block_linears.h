@@ -22,6 +22,8 @@ class BlockLinears {
 
   /// `biased`: this rank is the one that adds the bias, if there is any.
   void forward(Linear l, const Tensor& y, const Tensor& x, bool biased = true) const;
+  /// What backward() reads of a product that is not made again.
+  void repeat_low(Linear l, const Tensor& x) const { adapters_.repeat(device_, l, x); }
   /// The gradients of what is trained, then, in the place of x or elsewhere, of x; returns whether
   /// that one is needed, and so made.
   bool backward(Linear l, const Tensor& dy, const Tensor& x, const Tensor& dx) const;

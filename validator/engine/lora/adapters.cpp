@@ -36,10 +36,14 @@ LowRank allocate_low_rank(Arena& arena, const std::string& name,
   return low;
 }
 
+void BlockAdapters::repeat(Backend& device, Linear l, const Tensor& x) const {
+  if (has(l)) device.linear_forward(low_of(l), x, unit.weight(parameters->of(l).a), {});
+}
+
 void BlockAdapters::forward(Backend& device, Linear l, const Tensor& y, const Tensor& x) const {
   if (!has(l)) return;
   const AdapterParameters::OfLinear& of = parameters->of(l);
-  device.linear_forward(low_of(l), x, unit.weight(of.a), {});
+  repeat(device, l, x);
   for_each_part(*parameters, l, y, low_of(l), unit.weight(of.b),
                 [&](const Columns& out, const Columns& in, const Columns& b) {
                   device.multiply_columns({.c = out,

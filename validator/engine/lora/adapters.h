@@ -32,6 +32,8 @@ struct BlockAdapters {
     return parameters == nullptr || !lowest || l > parameters->lowest();
   }
   void forward(Backend& device, Linear l, const Tensor& y, const Tensor& x) const;
+  /// As far as the backward pass reads it.
+  void repeat(Backend& device, Linear l, const Tensor& x) const;
   /// The gradients of a and b.
   void backward(Backend& device, Linear l, const Tensor& dy, const Tensor& x) const;
   /// After backward(): adds to the gradient of x, which may have its place by now.

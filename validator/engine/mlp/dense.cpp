@@ -26,7 +26,7 @@ class DenseMlp final : public Mlp {
 
   void forward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                const Tensor& x, const Tensor& result) const override {
-    repeat(ranks, p, a, x);
+    activate(ranks, p, a, x);
     const TensorRanks& tensor = ranks.tensor;
     const Tensor addend = tensor.addend(result, tensor.values());
     p.linears.forward(Linear::down, addend, a.activated, tensor.first());
@@ -35,9 +35,8 @@ class DenseMlp final : public Mlp {
 
   void repeat(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
               const Tensor& x) const override {
-    const TensorRanks& tensor = ranks.tensor;
-    p.linears.forward(Linear::up, a.up, tensor.gather(x, tensor.values()));
-    renew(ranks, a, x);
+    activate(ranks, p, a, x);
+    p.linears.repeat_low(Linear::down, a.activated);
   }
 
   void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& /*x*/) const override {
@@ -57,6 +56,14 @@ class DenseMlp final : public Mlp {
   }
 
  private:
+  /// Up to what the last product reads.
+  void activate(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+                const Tensor& x) const {
+    const TensorRanks& tensor = ranks.tensor;
+    p.linears.forward(Linear::up, a.up, tensor.gather(x, tensor.values()));
+    renew(ranks, a, x);
+  }
+
   Tensor activated(Arena& arena, const std::string& name) const {
     return arena.allocate(name + ".activated", Category::activations, dtype_, {rows_, spec_.inner});
   }
