@@ -273,9 +273,11 @@ TEST_P(DividedLora, does_not_change_when_blocks_are_done_again) {
 TEST_P(DividedLora, learns_in_bf16_with_masters) {
   const DecoderSpec spec = adapted(tiny_llama(), {"all-linear"}, BaseStore::nf4_double);
   TestRun run = run_of(GetParam(), 2, 1, DType::bf16);
-  const double learned = train(spec, run, 40).back().loss;
+  run.micro_batch = 8;
+  run.options.schedule = ConstantLr{1e-2};
+  const double learned = train(spec, run, 200).back().loss;
   run.options.schedule = ConstantLr{0};
-  EXPECT_LT(learned, 0.98 * train(spec, run, 40).back().loss);
+  EXPECT_LT(learned, 0.9 * train(spec, run, 200).back().loss);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, DividedLora, ::testing::Values(0, 1, 2, 3));
