@@ -109,16 +109,6 @@ Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   if (plan.records_graphs())
     return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
                    R"({"mode": "default"}, or kernels torch)");
-  if (plan.checkpointing != Checkpointing::none)
-    return problem("checkpointed blocks whose graphs break at Liger's rotation are not estimated",
-                   "checkpointing none, compile false, or kernels torch");
-  if (plan.workload.lora)
-    return problem("adapters in compiled models with Liger's kernels are not estimated",
-                   "method full, compile false, or kernels torch");
-  if (plan.compiles_whole() && traits_of(plan).graph_bytes(plan) > 0)
-    return problem(
-        "graphs that break at Liger's rotation and are cut at buckets too are not estimated",
-        R"({"scope": "block"}, false, or kernels torch)");
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 
 #include "frameworks/registry.h"
 #include "program/compiled/breaks.h"
+#include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
 
@@ -85,14 +86,20 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   SegmentRun s;
   s.segment = &segment;
   const bool breaks = plan.compile && compiled::breaks_in_layers(model);
-  const std::vector<std::int32_t> parts =
+  const std::int64_t graph_bytes = framework.graph_bytes(plan);
+  std::vector<std::int32_t> parts =
       breaks ? compiled::parts_at_breaks(model, segment) : std::vector<std::int32_t>{};
+  if (graph_bytes > 0)
+    parts = compiled::cut_between_breaks(model, regime, segment.graph, parts, graph_bytes);
   const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
                         !(breaks && parts.empty());
-  const auto run_passes = compiled ? run_compiled : run_tape;
+  // torch.utils.checkpoint is hidden from Dynamo (torch/utils/checkpoint.py, _disable_dynamo),
+  // which traces into it only where nothing breaks the graph within: else all that it calls is
+  // eager.
+  const bool hidden = breaks && segment.checkpointable;
   TapeOptions options;
   if (checkpointed && segment.checkpointable)
-    options.kept = kept_results(model, segment, plan, compiled);
+    options.kept = kept_results(model, segment, plan, compiled && !hidden);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
@@ -107,7 +114,11 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   options.shared_trains = in.shared_trains;
   const auto run = [&](TapeMode mode) {
-    return run_passes(model, segment, regime, sizes, in.stream, mode, options);
+    const bool eager = hidden && mode != TapeMode::keep;
+    TapeOptions here = options;
+    here.given_mask = eager && plan.compiles_whole();
+    const auto run_passes = compiled && !eager ? run_compiled : run_tape;
+    return run_passes(model, segment, regime, sizes, in.stream, mode, here);
   };
   if (has_no_graph(model, segment, in)) {
     options.input_needs_grad = options.output_gets_grad = false;
@@ -116,7 +127,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   }
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
-  const bool tagged = compiled && options.kept != KeptResults::none;
+  const bool tagged = compiled && !hidden && options.kept != KeptResults::none;
   const bool no_graph = !in.told && frozen_output(model, segment);
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);

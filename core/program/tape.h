@@ -203,6 +203,9 @@ struct TapeOptions {
   bool casts_once = false;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
+  /// An eager segment of a compiled model, which has traced the causal mask: attention is given
+  /// one.
+  bool given_mask = false;
   /// By operation, the graph that it is in where Dynamo cuts a compiled model into several
   /// (compiled/cuts.h); nullptr: it does not.
   const std::vector<std::int32_t>* graph_parts = nullptr;

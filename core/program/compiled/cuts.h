@@ -39,4 +39,12 @@ CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& 
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
                      bool whole_blocks);
 
+/// `parts`, the graphs between breaks within a segment (compiled/breaks.h), cut at buckets too:
+/// each is a graph of its own to DDPOptimizer, whose last bucket ends at 1 MiB. What is in front of
+/// the first parameter stays with it.
+std::vector<std::int32_t> cut_between_breaks(const Model& model, const Regime& regime,
+                                             const Graph& graph,
+                                             const std::vector<std::int32_t>& parts,
+                                             std::int64_t graph_bytes);
+
 }  // namespace shardplan::compiled
