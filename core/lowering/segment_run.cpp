@@ -104,6 +104,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
   options.graph_breaks = breaks;
+  options.cut_at_buckets = graph_bytes > 0;
   if (plan.records_graphs()) options.pool = Stream::graphs;
   if (breaks) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);

@@ -33,6 +33,8 @@ struct Regime {
   std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
   /// What the linears of blocks multiply in.
   LinearRecipe linear = LinearRecipe::computed;
+  /// Weights that multiply narrow are cast before the passes have them.
+  bool weights_narrow = false;
   /// The forward pass is inside of torch.autocast even where parameters have the compute type
   /// (TrainerDescription::autocasts).
   bool wrapped = false;
@@ -211,6 +213,8 @@ struct TapeOptions {
   const std::vector<std::int32_t>* graph_parts = nullptr;
   /// Those graphs end where functions are hidden from Dynamo (compiled/breaks.h).
   bool graph_breaks = false;
+  /// And at buckets (cuts.h), the graphs of the loss too.
+  bool cut_at_buckets = false;
   /// The pool of the caching allocator that a compiled pass allocates in.
   Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.

@@ -304,8 +304,8 @@ void read_target_parameters(Key& key) {
 
 void take_fp8(Key& key, const std::string& recipe, bool gathers) {
   key.recipe().linear = recipe;
-  if (gathers)
-    key.warn("weights are gathered in 8 bits; they are estimated as gathered in 16, which is more");
+  // accelerate finds the scales behind the optimizer's step (accelerator.py of 1.15).
+  if (gathers) key.recipe().float8_gather = "precomputed";
   key.took("precision.linear: " + recipe);
 }
 

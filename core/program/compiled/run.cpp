@@ -369,7 +369,8 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
-  if (const Op* loss = fused_loss(unit)) allocate_loss(view_, *loss, storages_);
+  if (const Op* loss = fused_loss(unit))
+    allocate_loss(view_, *loss, options_.cut_at_buckets, storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);

@@ -88,6 +88,10 @@ class GraphView {
     return op.kind == OpKind::linear && recipe().cast != OperandCast::none &&
            parameter(op.weight).quantizable;
   }
+  /// And its weight comes cast.
+  bool has_narrow_weight(const Op& op) const {
+    return regime_.weights_narrow && multiplies_narrow(op);
+  }
   /// Its input is cast to the 8 bits of its weight.
   bool multiplies_int8(const Op& op) const {
     return op.kind == OpKind::linear && format_of(parameter(op.weight).stored).casts_inputs;
