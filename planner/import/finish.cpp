@@ -37,7 +37,8 @@ class Finisher {
     take_lora();
     take_images();
     take_precision();
-    gather_in_8_bits();
+    if (!recipe_.float8_gather.empty() && framework() == "fsdp2")
+      set_field(recipe_.job, "/framework/float8_all_gather", recipe_.float8_gather);
     take_batch();
     take_kernels();
     take_compile();
@@ -291,12 +292,6 @@ class Finisher {
     const Json* originals = recipe_.find("/framework/use_orig_params");
     const bool apart = originals != nullptr && *originals == false;
     return recipe_.lora.contains("quantization") || (apart && recipe_.weights.dtype == half);
-  }
-
-  /// Trainers ask for it whatever shards the model, and only FSDP2 heeds it.
-  void gather_in_8_bits() {
-    if (!recipe_.float8_gather.empty() && framework() == "fsdp2")
-      set_field(recipe_.job, "/framework/float8_all_gather", recipe_.float8_gather);
   }
 
   void set_precision(const std::string& name, std::string why) {
