@@ -37,8 +37,7 @@ class Finisher {
     take_lora();
     take_images();
     take_precision();
-    if (!recipe_.float8_gather.empty() && framework() == "fsdp2")
-      set_field(recipe_.job, "/framework/float8_all_gather", recipe_.float8_gather);
+    gather_in_8_bits(recipe_, framework());
     take_batch();
     take_kernels();
     take_compile();
