@@ -91,7 +91,6 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
-  options.cut_at_buckets = framework.graph_bytes(plan) > 0;
   if (plan.records_graphs()) options.pool = Stream::graphs;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);

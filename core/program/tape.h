@@ -213,8 +213,6 @@ struct TapeOptions {
   const std::vector<std::int32_t>* graph_parts = nullptr;
   /// Those graphs end where functions are hidden from Dynamo (compiled/breaks.h).
   bool graph_breaks = false;
-  /// And at buckets (cuts.h), the graphs of the loss too.
-  bool cut_at_buckets = false;
   /// The pool of the caching allocator that a compiled pass allocates in.
   Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.

@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/diagnostic.h"
+#include "import/vocabulary.h"
 #include "job/fields.h"
 #include "kernels/description.h"
 #include "kernels/registry.h"

@@ -100,12 +100,17 @@ CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& 
 Parts cut_between_breaks(const Model& model, const Regime& regime, const Graph& graph,
                          const Parts& parts, std::int64_t graph_bytes) {
   Parts cut(parts.size(), kNone);
-  std::int32_t next = 0;
+  std::int32_t next = 1;
   const std::set<std::int32_t> all(parts.begin(), parts.end());
   for (const std::int32_t part : all)
     if (part != kNone)
       next = Cutter(model, regime, graph_bytes).cut_part(graph, parts, part, next, cut);
   return cut;
+}
+
+bool is_cut(const Parts& parts) {
+  return std::find(parts.begin(), parts.end(), 1) != parts.end() &&
+         std::find(parts.begin(), parts.end(), 0) == parts.end();
 }
 
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
