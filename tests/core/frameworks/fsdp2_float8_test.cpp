@@ -4,16 +4,15 @@
 
 #include "frameworks/fsdp2/problems.h"
 #include "frameworks/fsdp2/units.h"
-#include "frameworks/small_llama.h"
 #include "lowering/lower.h"
 #include "lowering/segments.h"
 #include "program/program.h"
+#include "small_llama.h"
 
 namespace shardplan::fsdp2_float8_test {
 namespace {
 
 using small_llama::kHidden;
-using small_llama::kLayers;
 using small_llama::kWeights;
 
 constexpr std::int64_t kRanks = 2, kVocabulary = 1024;
