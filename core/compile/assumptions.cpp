@@ -66,6 +66,11 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
 
 std::string compile_warning(const Model& model, const Plan& plan) {
   if (!plan.compiles_whole() || !runs_fused(model, OpKind::fused_linear_loss)) return {};
+  const bool frozen = plan.workload.lora.has_value();
+  const bool cut = traits_of(plan).graph_bytes(plan) > 0;
+  if (frozen || cut)
+    return "compiled, each layer's attention beside Liger's kernels has a causal mask: without "
+           "compile it needs none";
   return "compiled, Liger's fused loss keeps the logits of all tokens at once, and each layer a "
          "causal mask: without compile it needs a chunk of them and no mask";
 }
