@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frameworks/registry.h"
 #include "kernels/registry.h"
 #include "model/model.h"
 
@@ -47,6 +48,15 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
     assumed.emplace_back(
         "Liger-Kernel's functions between pieces of layers as PyTorch 2.11 compiles them: one run "
         "confirms it");
+  if (runs_fused(model, OpKind::rotary) && plan.recomputes_blocks())
+    assumed.emplace_back(
+        "checkpointed blocks beside Liger's rotation run eagerly, after the source of PyTorch 2.11 "
+        "and its own allocations: no run confirms it yet");
+  if (runs_fused(model, OpKind::rotary) && plan.compiles_whole() &&
+      traits_of(plan).graph_bytes(plan) > 0)
+    assumed.emplace_back(
+        "pieces of layers between Liger's functions are cut at DDP's buckets, after the source of "
+        "PyTorch 2.11: no run confirms it yet");
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
     assumed.emplace_back(
         "bitsandbytes 0.50's operators as PyTorch 2.11 compiles them: a run confirms it, and "
@@ -56,6 +66,11 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
 
 std::string compile_warning(const Model& model, const Plan& plan) {
   if (!plan.compiles_whole() || !runs_fused(model, OpKind::fused_linear_loss)) return {};
+  const bool frozen = plan.workload.lora.has_value();
+  const bool cut = traits_of(plan).graph_bytes(plan) > 0;
+  if (frozen || cut)
+    return "compiled, each layer's attention beside Liger's kernels has a causal mask: without "
+           "compile it needs none";
   return "compiled, Liger's fused loss keeps the logits of all tokens at once, and each layer a "
          "causal mask: without compile it needs a chunk of them and no mask";
 }

@@ -8,6 +8,8 @@
 
 #include "frameworks/registry.h"
 #include "model/layers/convolution.h"
+#include "program/compiled/breaks.h"
+#include "program/compiled/cuts.h"
 #include "program/tape.h"
 
 namespace shardplan {
@@ -84,6 +86,48 @@ Problem policy_problem(const Plan& plan) {
   return std::nullopt;
 }
 
+/// A value that a norm of Liger's reads is handed on to a graph behind the next bucket.
+bool hands_on_normed(const Graph& graph, const std::vector<std::int32_t>& parts) {
+  const std::vector<Op>& ops = graph.ops();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool norm = ops[i].kind == OpKind::rms_norm || ops[i].kind == OpKind::layer_norm;
+    if (ops[i].fused == nullptr || !norm) continue;
+    const ValueId x = ops[i].in[0];
+    bool made = false, handed = false;
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      const bool reads = std::find(ops[j].in.begin(), ops[j].in.end(), x) != ops[j].in.end();
+      made = made || (ops[j].out == x && parts[j] == parts[i]);
+      handed = handed || (reads && parts[j] > parts[i]);
+    }
+    if (made && handed) return true;
+  }
+  return false;
+}
+
+/// Under DDP. PyTorch 2.11 takes what a norm of Liger's reads for written to (trace_kernels.cpp);
+/// AOTAutograd then returns it in the flat shape that the kernel has, where it is a graph's result.
+/// Seen where DDPOptimizer cut layers of tensors without data.
+Problem cut_layers_problem(const Model& model, const Plan& plan) {
+  const FrameworkTraits& framework = traits_of(plan);
+  const std::int64_t graph_bytes = framework.graph_bytes(plan);
+  if (graph_bytes == 0 || plan.checkpointing == Checkpointing::full) return std::nullopt;
+  const Regime regime = framework.regime(plan);
+  const bool stops =
+      std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& segment) {
+        const std::vector<std::int32_t> parts = compiled::parts_at_breaks(model, segment);
+        return hands_on_normed(
+            segment.graph,
+            compiled::cut_between_breaks(model, regime, segment.graph, parts, graph_bytes));
+      });
+  if (!stops) return std::nullopt;
+  return problem(
+      "the step stops: DDP's buckets cut layers of Liger-Kernel 0.8.5 between a norm and the sum "
+      "that reads its input too, which PyTorch 2.11 then hands on in another shape (\"Attempting "
+      "to "
+      "broadcast a dimension\", seen while tracing, on no run)",
+      "false, kernels torch, checkpointing full, or framework fsdp2 with {\"scope\": \"block\"}");
+}
+
 /// Liger's kernels: what Liger itself puts into a model, and what PyTorch 2.11 can trace of it.
 Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   const auto has = [&](OpKind kind) {
@@ -109,17 +153,10 @@ Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   if (plan.records_graphs())
     return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
                    R"({"mode": "default"}, or kernels torch)");
-  if (plan.checkpointing != Checkpointing::none)
-    return problem("checkpointed blocks whose graphs break at Liger's rotation are not estimated",
-                   "checkpointing none, compile false, or kernels torch");
-  if (plan.workload.lora)
-    return problem("adapters in compiled models with Liger's kernels are not estimated",
-                   "method full, compile false, or kernels torch");
-  if (plan.compiles_whole() && traits_of(plan).graph_bytes(plan) > 0)
-    return problem(
-        "graphs that break at Liger's rotation and are cut at buckets too are not estimated",
-        R"({"scope": "block"}, false, or kernels torch)");
-  return std::nullopt;
+  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
+    return problem("weights in few bits in compiled models with Liger's kernels are not estimated",
+                   "a base in 16 bits, compile false, or kernels torch");
+  return cut_layers_problem(model, plan);
 }
 
 /// bitsandbytes' operators for four bits have rules for tensors without data, and products in eight

@@ -5,6 +5,7 @@
 
 #include "frameworks/registry.h"
 #include "program/compiled/breaks.h"
+#include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
 
@@ -74,31 +75,23 @@ KeptResults kept_results(const Model& model, const Segment& segment, const Plan&
   return compiled && has_untagged(model, segment) ? KeptResults::untagged : KeptResults::none;
 }
 
-}  // namespace
+/// The graphs that breaks and DDP's buckets leave of a segment.
+std::vector<std::int32_t> parts_of(const Model& model, const Segment& segment, const Plan& plan,
+                                   const Regime& regime) {
+  std::vector<std::int32_t> parts = compiled::parts_at_breaks(model, segment);
+  const std::int64_t graph_bytes = traits_of(plan).graph_bytes(plan);
+  if (graph_bytes == 0) return parts;
+  return compiled::cut_between_breaks(model, regime, segment.graph, parts, graph_bytes);
+}
 
-SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
-                       const Regime& regime, const Incoming& in,
-                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
+TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
+                       const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
-  const Sizes sizes = sizes_of(plan, model);
-  const bool checkpointed = plan.recomputes_blocks();
-  SegmentRun s;
-  s.segment = &segment;
-  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
-  const std::vector<std::int32_t> parts =
-      breaks ? compiled::parts_at_breaks(model, segment) : std::vector<std::int32_t>{};
-  const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
-                        !(breaks && parts.empty());
-  const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
-  if (checkpointed && segment.checkpointable)
-    options.kept = kept_results(model, segment, plan, compiled);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
-  options.graph_breaks = breaks;
   if (plan.records_graphs()) options.pool = Stream::graphs;
-  if (breaks) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.offloading = plan.activation_offloading;
@@ -106,8 +99,38 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   options.shared_trains = in.shared_trains;
+  return options;
+}
+
+}  // namespace
+
+SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
+                       const Regime& regime, const Incoming& in,
+                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
+  const Sizes sizes = sizes_of(plan, model);
+  const bool checkpointed = plan.recomputes_blocks();
+  SegmentRun s;
+  s.segment = &segment;
+  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
+  const std::vector<std::int32_t> parts =
+      breaks ? parts_of(model, segment, plan, regime) : std::vector<std::int32_t>{};
+  const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
+                        !(breaks && parts.empty());
+  // torch.utils.checkpoint is hidden from Dynamo (torch/utils/checkpoint.py, _disable_dynamo),
+  // which traces into it only where nothing breaks the graph within: else all that it calls is
+  // eager.
+  const bool hidden = breaks && segment.checkpointable;
+  TapeOptions options = options_of(model, segment, plan, in);
+  if (checkpointed && segment.checkpointable)
+    options.kept = kept_results(model, segment, plan, compiled && !hidden);
+  options.graph_breaks = breaks;
+  if (breaks) options.graph_parts = &parts;
   const auto run = [&](TapeMode mode) {
-    return run_passes(model, segment, regime, sizes, in.stream, mode, options);
+    const bool eager = hidden && mode != TapeMode::keep;
+    TapeOptions here = options;
+    here.given_mask = eager && plan.compiles_whole();
+    const auto run_passes = compiled && !eager ? run_compiled : run_tape;
+    return run_passes(model, segment, regime, sizes, in.stream, mode, here);
   };
   if (has_no_graph(model, segment, in)) {
     options.input_needs_grad = options.output_gets_grad = false;
@@ -116,7 +139,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   }
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
-  const bool tagged = compiled && options.kept != KeptResults::none;
+  const bool tagged = compiled && !hidden && options.kept != KeptResults::none;
   const bool no_graph = !in.told && frozen_output(model, segment);
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);

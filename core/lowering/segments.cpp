@@ -163,15 +163,17 @@ void find_last_users(const Model& model, ModelRun& run) {
 /// type, and one for those with a sliding window.
 std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
                                  const compiled::GraphCuts& cuts) {
-  // Where the graph breaks in every layer, each keeps one of its own.
-  if (!plan.compiles_whole() || compiled::breaks_in_layers(model)) return 0;
+  // Where the graph breaks in every layer, each keeps one of its own; checkpoints keep the boolean
+  // one that it is made from, as an argument of their blocks.
+  const bool breaks = compiled::breaks_in_layers(model);
+  if (!plan.compiles_whole() || (breaks && !plan.recomputes_blocks())) return 0;
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
       if (op.kind == OpKind::sdpa && op.causal)
         bytes[op.mask_from > 0 ? 1 : 0] =
             round_up(checked_mul(elements({1, op.work.scale}, sizes_of(plan, model)),
-                                 size_of(regime.compute)),
+                                 size_of(breaks ? DType::b1 : regime.compute)),
                      kAllocationUnit);
   return bytes[0] * cuts.causal + bytes[1] * cuts.sliding;
 }
@@ -218,9 +220,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   Incoming in{.stream = regime.params};
   for (const Shared& shared : model.shared) run.shared_trains.push_back(shared.needs_grad);
   in.shared_trains = &run.shared_trains;
-  const compiled::GraphCuts cuts =
-      compiled::graph_cuts(model, regime, plan.compiles_whole() ? framework.graph_bytes(plan) : 0,
-                           plan.recomputes_blocks());
+  // Where the graph breaks in every layer, each piece is cut by itself.
+  const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model);
+  const compiled::GraphCuts cuts = compiled::graph_cuts(
+      model, regime, whole ? framework.graph_bytes(plan) : 0, plan.recomputes_blocks());
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
     in.told = is_told(model, plan, regime, i);
     SegmentRun s =

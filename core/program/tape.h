@@ -33,6 +33,8 @@ struct Regime {
   std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
   /// What the linears of blocks multiply in.
   LinearRecipe linear = LinearRecipe::computed;
+  /// Weights that multiply narrow are cast before the passes have them.
+  bool weights_narrow = false;
   /// The forward pass is inside of torch.autocast even where parameters have the compute type
   /// (TrainerDescription::autocasts).
   bool wrapped = false;
@@ -203,6 +205,9 @@ struct TapeOptions {
   bool casts_once = false;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
+  /// An eager segment of a compiled model, which has traced the causal mask: attention is given
+  /// one.
+  bool given_mask = false;
   /// By operation, the graph that it is in where Dynamo cuts a compiled model into several
   /// (compiled/cuts.h); nullptr: it does not.
   const std::vector<std::int32_t>* graph_parts = nullptr;

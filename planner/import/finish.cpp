@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/diagnostic.h"
+#include "import/vocabulary.h"
 #include "job/fields.h"
 #include "kernels/description.h"
 #include "kernels/registry.h"
@@ -37,6 +38,7 @@ class Finisher {
     take_lora();
     take_images();
     take_precision();
+    gather_in_8_bits(recipe_, framework());
     take_batch();
     take_kernels();
     take_compile();

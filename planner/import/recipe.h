@@ -40,6 +40,8 @@ struct Recipe {
   std::optional<bool> bf16, fp16;
   Weights weights;
   std::string linear;  ///< what linear layers multiply in, by the names of precision.linear; ""
+  /// How weights that multiply in fp8 are gathered, which only FSDP2 heeds; "": as others.
+  std::string float8_gather;
   /// The trainer keeps to a precision of its own, and `job` has it.
   bool has_precision() const { return job.contains("precision"); }
 

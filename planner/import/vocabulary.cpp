@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "import/module_names.h"
+#include "job/fields.h"
 #include "json/document.h"
 #include "load/ds_config/document.h"
 #include "optimizers/trainer_words.h"
@@ -304,9 +305,17 @@ void read_target_parameters(Key& key) {
 
 void take_fp8(Key& key, const std::string& recipe, bool gathers) {
   key.recipe().linear = recipe;
-  if (gathers)
-    key.warn("weights are gathered in 8 bits; they are estimated as gathered in 16, which is more");
+  // accelerate finds the scales behind the optimizer's step (accelerator.py of 1.15).
+  if (gathers) key.recipe().float8_gather = "precomputed";
   key.took("precision.linear: " + recipe);
+}
+
+/// Trainers ask for it whatever shards the model, and only FSDP2 heeds it; casts behind a copy from
+/// the host are not estimated, and without them there is more.
+void gather_in_8_bits(Recipe& recipe, std::string_view framework) {
+  const bool heeds = framework == "fsdp2" && recipe.find("/framework/cpu_offload") == nullptr;
+  if (heeds && !recipe.float8_gather.empty())
+    set_field(recipe.job, "/framework/float8_all_gather", recipe.float8_gather);
 }
 
 void read_dora(Key& key) {

@@ -50,6 +50,8 @@ void warn_if_larger(Key& key);  ///< the estimate is more than what runs
 
 /// What linears multiply in, beside computing in bf16; `gathers`: FSDP gathers weights so.
 void take_fp8(Key& key, const std::string& recipe, bool gathers);
+/// Says so in the job, once its framework is known.
+void gather_in_8_bits(Recipe& recipe, std::string_view framework);
 
 /// Trainers that freeze tower and projector unless the files say otherwise.
 void freeze_by_default(Recipe& recipe);

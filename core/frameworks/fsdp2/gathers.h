@@ -53,6 +53,7 @@ struct Fsdp2 {
   }
   void gather_one(ProgramBuilder& b, const Unit& g) const {
     if (g.gathered == 0) return;
+    cast_narrow(b, g);
     const std::int64_t cast = round_up(g.cast, kAllocationUnit);
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
@@ -61,6 +62,20 @@ struct Fsdp2 {
     if (plan.framework.fsdp2.cpu_offload)
       b.fetch_ahead(LinkKind::host, g.shards, "parameter shards to the GPU");
     if (g.ranks > 1) b.gather_ahead(g.gathered, "parameter all-gather", g.group);
+  }
+  /// Shards that are gathered in 8 bits are cast by hooks, one by one and operation by operation in
+  /// fp32; without scales of its own each asks all ranks for the largest value (torchao 0.18,
+  /// float8/fsdp_utils.py, fsdp_pre_all_gather).
+  void cast_narrow(ProgramBuilder& b, const Unit& g) const {
+    if (g.narrow_tensors == 0) return;
+    constexpr std::int64_t kScaledAndClamped = 8;  // bytes an element
+    b.transient(Category::communication_buffers, kScaledAndClamped * g.widest_narrow, kGatherPool);
+    const bool finds = plan.framework.fsdp2.float8_all_gather == Float8Gather::dynamic;
+    const std::int32_t calls = finds ? 12 : 4;
+    b.host_work(Issue::nested, calls * g.narrow_tensors);
+    if (finds && g.ranks > 1)
+      b.collective(Collective::all_reduce, kAllocationUnit * g.narrow_tensors,
+                   "largest values of weights", g.narrow_tensors, g.group);
   }
   void copy_out(ProgramBuilder& b, const Unit& g) const {
     copy_out_one(b, g);

@@ -26,6 +26,12 @@ constexpr std::array kDispatches{
     named("allgather", ExpertDispatch::allgather, "all to every GPU, sums back"),
 };
 
+constexpr std::array kFloat8Gathers{
+    named("none", Float8Gather::none, "in the compute type"),
+    named("dynamic", Float8Gather::dynamic, "scales found for each gather"),
+    named("precomputed", Float8Gather::precomputed, "scales found once a step"),
+};
+
 constexpr std::array kFsdp2Options{
     option<&Framework::fsdp2, &Fsdp2Options::units>(
         {.key = "units",
@@ -47,6 +53,15 @@ constexpr std::array kFsdp2Options{
          .help = "free a block's parameters after its forward pass"}),
     option<&Framework::fsdp2, &Fsdp2Options::cpu_offload>(
         {.key = "cpu_offload", .flag = "--cpu-offload", .help = "shards and states on the host"}),
+    option<&Framework::fsdp2, &Fsdp2Options::float8_all_gather>(
+        {.key = "float8_all_gather",
+         .flag = "--float8-all-gather",
+         .help = "gather weights that multiply in fp8 in 8 bits",
+         .doc = "gather weights that multiply in fp8 in 8 bits: torchao's "
+                "`enable_fsdp_float8_all_gather`, for `precision.linear` fp8-tensorwise; "
+                "`precomputed` with `precompute_float8_dynamic_scale_for_fsdp`",
+         .choices = kFloat8Gathers,
+         .changes_passes = true}),
     option<&Framework::fsdp2, &Fsdp2Options::hybrid_shard_size>(
         {.key = "hybrid_shard_size",
          .flag = "--hybrid-shard-size",

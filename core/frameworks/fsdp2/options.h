@@ -23,12 +23,18 @@ enum class KeyRotation : std::uint8_t { allgather, alltoall };
 /// How tokens reach the GPUs that have their experts.
 enum class ExpertDispatch : std::uint8_t { alltoall, allgather };
 
+/// Whether torchao's linears in fp8 are gathered as they multiply, and when the scales of their
+/// weights are found: anew for each gather, or of all at once behind the optimizer's step
+/// (torchao 0.18, float8/fsdp_utils.py).
+enum class Float8Gather : std::uint8_t { none, dynamic, precomputed };
+
 struct Fsdp2Options {
   Fsdp2Wrap units = Fsdp2Wrap::blocks;
   FrozenTower frozen_tower = FrozenTower::blocks;
   bool reshard_after_forward = true;
   std::optional<DType> reduce_dtype;
   bool cpu_offload = false;
+  Float8Gather float8_all_gather = Float8Gather::none;
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
   KeyRotation rotation = KeyRotation::allgather;           ///< of a context degree

@@ -88,10 +88,31 @@ std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const 
       fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
 }
 
+/// torchao 0.18 (float8/config.py, Float8LinearConfig): enable_fsdp_float8_all_gather stops where
+/// weights have scales of their rows.
+std::optional<DivisionProblem> float8_gather_problem(const Plan& plan) {
+  const Fsdp2Options& options = plan.framework.fsdp2;
+  if (options.float8_all_gather == Float8Gather::none) return std::nullopt;
+  if (plan.precision.linear != LinearRecipe::fp8_tensorwise)
+    return DivisionProblem{"framework.float8_all_gather",
+                           "torchao 0.18 gathers weights in 8 bits only where they multiply in fp8 "
+                           "with a scale for each tensor (\"enable_fsdp_float8_all_gather only "
+                           "supports tensorwise scaling granularity\")",
+                           "none, or precision.linear fp8-tensorwise"};
+  if (options.cpu_offload)
+    return DivisionProblem{
+        "framework.float8_all_gather",
+        "weights that are cast to 8 bits behind their copy from the host are not "
+        "estimated",
+        "none, or cpu_offload false"};
+  return std::nullopt;
+}
+
 /// Beside expert parallelism: what torchtitan and NeMo Automodel can do and no lowering covers.
 std::optional<DivisionProblem> fsdp2_plan_problem(const Plan& plan) {
   const Fsdp2Options& options = plan.framework.fsdp2;
   if (auto problem = fsdp2_stage_problem(plan)) return problem;
+  if (auto problem = float8_gather_problem(plan)) return problem;
   if (plan.parallel.expert == 1) return std::nullopt;
   const auto problem = [](std::string key, std::string_view what, std::string expected) {
     return DivisionProblem{

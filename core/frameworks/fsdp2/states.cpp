@@ -12,6 +12,10 @@ Fsdp2States fsdp2_states(const Model& model, const Plan& plan, const Fsdp2Units&
     const std::int64_t bytes =
         round_up(checked_mul(units.shard_of(p), size_of(units.type_of(p))), kAllocationUnit);
     append_tensors(states.parameters, Category::parameters, bytes, repeat);
+    if (units.is_narrow(p)) {
+      states.narrow_tensors += repeat;
+      states.narrow_bytes = checked_add(states.narrow_bytes, checked_mul(bytes, repeat));
+    }
     if (p.trainable) states.trained = checked_add(states.trained, checked_mul(bytes, repeat));
   });
   states.owned = trainable_parts(model, [&](const Parameter& p) { return units.shard_of(p); });
@@ -42,6 +46,19 @@ void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
   if (plan.optimizer.kind->made_when_constructed) program.model_bytes += states.optimizer.states;
 }
 
+namespace {
+
+/// The largest values of all weights and an all-reduce of them, then a scale for each (torchao
+/// 0.18, float8/fsdp_utils.py, precompute_float8_dynamic_scale_for_fsdp).
+void find_scales(ProgramBuilder& b, const Plan& plan, const Fsdp2States& states) {
+  if (plan.framework.fsdp2.float8_all_gather != Float8Gather::precomputed) return;
+  b.compute({sweep(static_cast<double>(states.narrow_bytes), plan.precision.params,
+                   static_cast<std::int32_t>(states.narrow_tensors))});
+  b.collective(Collective::all_reduce, kAllocationUnit, "largest values of weights");
+}
+
+}  // namespace
+
 void emit_fsdp2_step(ProgramBuilder& b, const Model& model, const Plan& plan,
                      const Fsdp2States& states, std::int64_t gradients) {
   b.begin_phase(Phase::step);
@@ -53,6 +70,7 @@ void emit_fsdp2_step(ProgramBuilder& b, const Model& model, const Plan& plan,
       b.compute(clipping_kernels(states.owned, plan.precision.gradients, Issue::sharded));
     b.compute(optimizer_kernels(states.owned, plan.optimizer, plan.precision, Given::shards));
     b.free(Category::gradients, gradients);
+    find_scales(b, plan, states);
   } else {
     b.host_optimizer(HostOptimizer::torch, model.trainable_count() / plan.shard_ranks());
   }

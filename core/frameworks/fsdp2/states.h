@@ -17,6 +17,8 @@ struct Fsdp2States {
   std::int64_t trained = 0;        ///< bytes of those that train
   std::vector<OwnedTensor> owned;  ///< this rank's parts of them
   OptimizerMemory optimizer;
+  /// Weights that are gathered in 8 bits: how many, and bytes of their shards.
+  std::int64_t narrow_tensors = 0, narrow_bytes = 0;
 };
 
 /// Of the parameters of `model`.

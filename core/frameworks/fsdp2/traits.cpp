@@ -19,6 +19,7 @@ namespace {
 Regime fsdp2_regime(const Plan& plan) {
   Regime regime = usual::regime(plan);
   regime.params = regime.compute = regime.adapters = plan.precision.compute;
+  regime.weights_narrow = plan.framework.fsdp2.float8_all_gather != Float8Gather::none;
   return regime;
 }
 

@@ -81,6 +81,11 @@ DType Fsdp2Units::type_of(const Parameter& p) const {
   return p.adapter ? DType::f32 : plan_.kept_type();
 }
 
+bool Fsdp2Units::is_narrow(const Parameter& p) const {
+  return plan_.framework.fsdp2.float8_all_gather != Float8Gather::none && p.quantizable &&
+         recipe_of(plan_.precision.linear).cast != OperandCast::none;
+}
+
 bool Fsdp2Units::is_expert(ParameterId id) const {
   return plan_.parallel.expert > 1 &&
          model_.parameters[static_cast<std::size_t>(id)].kind == ParameterKind::expert;
@@ -116,22 +121,28 @@ void Fsdp2Units::add(Fsdp2Unit& unit, ParameterId id) const {
   const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
   const std::int64_t compute = size_of(plan_.precision.compute);
   const std::int64_t shard = shard_of(p);
-  const bool casts = type_of(p) != plan_.precision.compute;
+  const bool narrow = is_narrow(p);
+  const std::int64_t width = narrow ? 1 : compute;
+  const bool casts = narrow || type_of(p) != plan_.precision.compute;
   unit.shards = checked_add(unit.shards, checked_mul(shard, size_of(type_of(p))));
-  const std::int64_t whole = round_up(checked_mul(p.numel, compute), kAllocationUnit);
+  const std::int64_t whole = round_up(checked_mul(p.numel, width), kAllocationUnit);
   if (!unit.apart || casts) {
     unit.tensors.push_back(whole);
     unit.unsharded += whole;
   }
   // One rank copies what it has, tensor by tensor (_fsdp_param_group.py, unshard).
   if (plan_.parallel.expert == 1 || unit.ranks > 1) {
-    unit.gathered =
-        checked_add(unit.gathered, checked_mul(checked_mul(shard, unit.ranks), compute));
-    if (casts) unit.cast += shard * compute;
+    unit.gathered = checked_add(unit.gathered, checked_mul(checked_mul(shard, unit.ranks), width));
+    if (casts) unit.cast += shard * width;
+  }
+  if (narrow) {
+    ++unit.narrow_tensors;
+    unit.widest_narrow = std::max(unit.widest_narrow, shard);
+    unit.narrow_shards += shard * size_of(type_of(p));
   }
   if (!p.trainable) return;
   unit.trained = checked_add(unit.trained, shard * unit.ranks);
-  unit.trained_bytes += whole;
+  unit.trained_bytes += round_up(checked_mul(p.numel, compute), kAllocationUnit);
   ++unit.trained_tensors;
 }
 

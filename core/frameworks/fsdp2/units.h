@@ -13,12 +13,16 @@ namespace shardplan {
 /// The parameters of one fully_shard call: a block, or what is left for the root. Shards are cut
 /// along dimension 0, padded to a multiple of the ranks. Bytes, all layers of a block apart.
 struct Fsdp2Unit {
-  std::int64_t ranks = 1;             ///< that divide it
-  Group group = Group::data;          ///< what they are
-  std::int64_t gathered = 0;          ///< what an all-gather leaves, of all ranks together
-  std::int64_t cast = 0;              ///< shards of another type than that: cast before it
+  std::int64_t ranks = 1;     ///< that divide it
+  Group group = Group::data;  ///< what they are
+  std::int64_t gathered = 0;  ///< what an all-gather leaves, of all ranks together
+  std::int64_t cast = 0;      ///< shards of another type than that: cast before it
+  /// Weights that are gathered in 8 bits: how many, the largest one's shard in elements, and bytes
+  /// of all their shards in their own type.
+  std::int32_t narrow_tensors = 0;
+  std::int64_t widest_narrow = 0, narrow_shards = 0;
   std::int64_t shards = 0;            ///< of one rank, in their own types
-  std::int64_t unsharded = 0;         ///< separate tensors in the compute type
+  std::int64_t unsharded = 0;         ///< separate tensors, in the type that was gathered
   std::vector<std::int64_t> tensors;  ///< their bytes, one by one
   std::int64_t trained = 0;           ///< elements that have gradients, padded, of all ranks
   std::int64_t trained_bytes = 0;     ///< of their unsharded tensors, in the compute type
@@ -52,6 +56,8 @@ class Fsdp2Units {
   DType trained_type() const { return trained_type_; }
   /// Whether expert parallelism puts it in a unit of its own.
   bool is_expert(ParameterId id) const;
+  /// Whether its weight is gathered in the 8 bits in which it multiplies.
+  bool is_narrow(const Parameter& p) const;
   /// Elements that a rank holds of `p`, padding included.
   std::int64_t shard_of(const Parameter& p) const;
 

@@ -10,14 +10,29 @@ bool is_hidden(const Op& op) {
   return op.fused != nullptr && (op.kind == OpKind::rotary || op.kind == OpKind::fused_linear_loss);
 }
 
-/// The module that holds the linear before the rotation, with a dot behind.
+bool is_adapter(const Model& model, const Op& op) {
+  return op.weight != kNone && model.parameters[static_cast<std::size_t>(op.weight)].adapter;
+}
+
+/// The module that holds the linear before the rotation, with a dot behind. Adapters lie one level
+/// deeper, in the linear that they belong to.
 std::string_view attention_of(const Model& model, const std::vector<Op>& ops, std::size_t rotary) {
   for (std::size_t i = rotary; i-- > 0;) {
-    if (ops[i].kind != OpKind::linear) continue;
+    if (ops[i].kind != OpKind::linear || is_adapter(model, ops[i])) continue;
     const std::string_view name = model.modules[static_cast<std::size_t>(ops[i].module)].name;
     return name.substr(0, name.rfind('.') + 1);
   }
   return {};
+}
+
+/// Behind the operation that adds the branch of an adapter, whose second product is `b`, to what
+/// the frozen linear has made, and casts the sum (model/layers/adapters.cpp).
+std::size_t end_of_adapter(const std::vector<Op>& ops, std::size_t b) {
+  std::size_t end = b + 1;
+  while (end < ops.size() && ops[end].kind != OpKind::add) ++end;
+  ++end;
+  if (end < ops.size() && ops[end].kind == OpKind::to_like) ++end;
+  return std::min(end, ops.size());
 }
 
 }  // namespace
@@ -53,7 +68,7 @@ std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& seg
     if (rotates(ops[i])) last_rotary = i;
     if (!is_in(ops[i])) continue;
     begin = std::min(begin, i);
-    end = i + 1;
+    end = is_adapter(model, ops[i]) ? end_of_adapter(ops, i) : i + 1;
   }
   for (std::size_t i = begin; i < ops.size(); ++i) {
     if (parts[i] == kNone) continue;

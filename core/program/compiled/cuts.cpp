@@ -32,6 +32,24 @@ class Cutter {
     return parts;
   }
 
+  /// The same of the operations of one part, from its last to its first; what they are in is
+  /// written to `cut`, counted from `first` on. Returns the next number.
+  std::int32_t cut_part(const Graph& graph, const Parts& parts, std::int32_t part,
+                        std::int32_t first, Parts& cut) {
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (parts[i] == part) own.push_back(i);
+    for (std::size_t k = own.size(); k-- > 0;) {
+      begin_graph();
+      const Op& op = graph.ops()[own[k]];
+      cut[own[k]] = graphs_;
+      bytes_ += bytes_of(op.weight) + bytes_of(op.bias);
+    }
+    const std::int32_t last = bytes_ == 0 && graphs_ > 0 ? graphs_ - 1 : graphs_;
+    for (const std::size_t i : own) cut[i] = first + last - std::min(cut[i], last);
+    return first + last + 1;
+  }
+
   std::int64_t causal() const { return static_cast<std::int64_t>(causal_.size()); }
   std::int64_t sliding() const { return static_cast<std::int64_t>(sliding_.size()); }
 
@@ -77,6 +95,22 @@ CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& 
   if (!below) return {*above, *above, count};
   const std::int64_t more = sum - checked_mul(count, kept[*below]);
   return {*above, *below, std::min(count, ceil_div(more, kept[*above] - kept[*below]))};
+}
+
+Parts cut_between_breaks(const Model& model, const Regime& regime, const Graph& graph,
+                         const Parts& parts, std::int64_t graph_bytes) {
+  Parts cut(parts.size(), kNone);
+  std::int32_t next = 1;
+  const std::set<std::int32_t> all(parts.begin(), parts.end());
+  for (const std::int32_t part : all)
+    if (part != kNone)
+      next = Cutter(model, regime, graph_bytes).cut_part(graph, parts, part, next, cut);
+  return cut;
+}
+
+bool is_cut(const Parts& parts) {
+  return std::find(parts.begin(), parts.end(), 1) != parts.end() &&
+         std::find(parts.begin(), parts.end(), 0) == parts.end();
 }
 
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,

@@ -39,4 +39,15 @@ CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& 
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
                      bool whole_blocks);
 
+/// `parts`, the graphs between breaks within a segment (compiled/breaks.h), cut at buckets too:
+/// each is a graph of its own to DDPOptimizer, whose last bucket ends at 1 MiB. What is in front of
+/// the first parameter stays with it. Counted from 1 on.
+std::vector<std::int32_t> cut_between_breaks(const Model& model, const Regime& regime,
+                                             const Graph& graph,
+                                             const std::vector<std::int32_t>& parts,
+                                             std::int64_t graph_bytes);
+
+/// Whether these parts are such: the graphs of Liger's loss, behind the last of them, are cut too.
+bool is_cut(const std::vector<std::int32_t>& parts);
+
 }  // namespace shardplan::compiled

@@ -9,7 +9,7 @@ namespace shardplan::compiled {
 
 using tape::StorageId;
 
-void allocate_loss(const tape::GraphView& view, const Op& op, tape::Storages& storages) {
+void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages) {
   const tape::LossChunks chunks(view, op);
   const auto allocate = [&](std::int64_t elements, DType type) {
     return storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss);
@@ -17,16 +17,20 @@ void allocate_loss(const tape::GraphView& view, const Op& op, tape::Storages& st
   const StorageId labels = allocate(chunks.tokens, DType::i64);
   const StorageId counted = allocate(chunks.tokens, DType::b1);
   const StorageId losses = allocate(chunks.tokens, DType::f32);
+  const bool trains = view.trains(op.weight);
   std::vector<StorageId> logits, results;
   for (std::int64_t first = 0; first < chunks.tokens; first += chunks.chunk) {
     const std::int64_t rows = std::min(chunks.chunk, chunks.tokens - first);
-    logits.push_back(allocate(checked_mul(rows, chunks.vocabulary), view.regime().compute));
-    results.push_back(allocate(checked_mul(rows, chunks.width), view.state(op.in[0]).dtype));
+    const bool first_one = logits.empty();
+    if (first_one || (trains && !cut))
+      logits.push_back(allocate(checked_mul(rows, chunks.vocabulary), view.regime().compute));
+    if (first_one || !trains || !cut)
+      results.push_back(allocate(checked_mul(rows, chunks.width), view.state(op.in[0]).dtype));
   }
   for (const StorageId id : results) storages.unref(id);
   std::vector<StorageId> tables;
   for (const StorageId id : logits) {
-    if (view.trains(op.weight) && tables.size() < 2)
+    if (trains && tables.size() < 2)
       tables.push_back(allocate(view.parameter(op.weight).numel, view.parameter_type(op.weight)));
     storages.unref(id);
   }

@@ -11,7 +11,9 @@ namespace shardplan::compiled {
 /// chunks are there before the first product adds to the weight's gradient, as Inductor moves each
 /// of these products next to the one that reads it (PyTorch 2.11,
 /// torch/_inductor/fx_passes/post_grad.py, reorder_for_locality), and two tables beside the one
-/// that is returned take turns. Seen in its wrappers.
-void allocate_loss(const tape::GraphView& view, const Op& op, tape::Storages& storages);
+/// that is returned take turns. A head that is frozen has no such products: the chunks' logits take
+/// turns, as in an eager step. So they do where the graph is `cut` at buckets, each product by a
+/// weight that trains apart from the next one. Seen in its wrappers.
+void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages);
 
 }  // namespace shardplan::compiled

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "program/compiled/cuts.h"
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
@@ -369,7 +370,8 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
-  if (const Op* loss = fused_loss(unit)) allocate_loss(view_, *loss, storages_);
+  if (const Op* loss = fused_loss(unit))
+    allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);

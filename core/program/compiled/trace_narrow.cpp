@@ -58,9 +58,10 @@ void Trace::narrow_linear(std::size_t i, NodeId x) {
   const NodeId w = parameter(op.weight);
   sides_[i][0] = w;
   const NodeId rows = narrowed(x, inputs_of(weight), Layout::rows);
+  const NodeId cast =
+      view_.has_narrow_weight(op) ? w : narrowed(w, inputs_of(weight), Layout::rows);
   const NodeId product =
-      add(NodeKind::product, {rows, narrowed(w, inputs_of(weight), Layout::rows)}, count(op.out),
-          view_.state(op.out).dtype);
+      add(NodeKind::product, {rows, cast}, count(op.out), view_.state(op.out).dtype);
   of(op.out) = op.bias == kNone ? product
                                 : pointwise({product, parameter(op.bias)}, count(op.out),
                                             view_.state(op.out).dtype);
@@ -70,8 +71,12 @@ NodeId Trace::narrow_input_product(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   const Parameter& weight = view_.parameter(op.weight);
   const NodeId rows = narrowed(g, weight.numel / inputs_of(weight), Layout::rows);
-  return add(NodeKind::product, {rows, narrowed(sides_[i][0], inputs_of(weight), Layout::turned)},
-             count(op.in[0]), graph.at(reads_[i][0]).type);
+  // A weight that comes cast is copied into the order of a second operand.
+  const NodeId w = sides_[i][0];
+  const NodeId turned = view_.has_narrow_weight(op)
+                            ? pointwise({w}, weight.numel, view_.recipe().type)
+                            : narrowed(w, inputs_of(weight), Layout::turned);
+  return add(NodeKind::product, {rows, turned}, count(op.in[0]), graph.at(reads_[i][0]).type);
 }
 
 NodeId Trace::narrow_weight_product(const Op& op, NodeId g, NodeId x) {

@@ -126,6 +126,7 @@ DType GraphView::narrow_type(const Op& op) const {
 }
 
 bool GraphView::is_masked(const Op& op) const {
+  if (given_masks_ && op.kind == OpKind::sdpa && op.causal) return true;
   const bool cached = op.work.scale == Scale::context_scores;
   return op.mask.per > 0 && (cached ? sizes_.context : sizes_.sequence) >= op.mask_from;
 }

@@ -74,6 +74,12 @@ class GraphView {
   /// The type in which an op reads input `k`: after autocast, or after a cast of its own.
   DType read_type(const Op& op, std::size_t k) const;
   bool is_masked(const Op& op) const;
+  /// The additive mask of an op that is masked: Op::mask, or one of all that a causal op computes.
+  Extent mask_of(const Op& op) const {
+    return op.mask.per > 0 ? op.mask : Extent{1, op.work.scale};
+  }
+  /// Causal attention is given a mask (TapeOptions::given_mask).
+  void give_masks() { given_masks_ = true; }
   /// The type of an OpKind::function's last input.
   DType narrow_type(const Op& op) const;
   const ProductRecipe& recipe() const { return recipe_of(regime_.linear); }
@@ -81,6 +87,10 @@ class GraphView {
   bool multiplies_narrow(const Op& op) const {
     return op.kind == OpKind::linear && recipe().cast != OperandCast::none &&
            parameter(op.weight).quantizable;
+  }
+  /// And its weight comes cast.
+  bool has_narrow_weight(const Op& op) const {
+    return regime_.weights_narrow && multiplies_narrow(op);
   }
   /// Its input is cast to the 8 bits of its weight.
   bool multiplies_int8(const Op& op) const {
@@ -99,6 +109,7 @@ class GraphView {
   const Regime& regime_;
   const Sizes& sizes_;
   std::vector<ValueState> values_;
+  bool given_masks_ = false;
 };
 
 }  // namespace shardplan::tape

@@ -119,7 +119,7 @@ void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool
   const ProductRecipe& recipe = view.recipe();
   if (recipe.cast != OperandCast::kept) {
     operands.cast(inputs, input, Issue::python);
-    operands.cast(weights, weight, Issue::nested);
+    if (!view.has_narrow_weight(op)) operands.cast(weights, weight, Issue::nested);
     return;
   }
   if (!has_input && op.kept == kNone) {
@@ -139,7 +139,8 @@ void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& opera
   if (view.recipe().cast == OperandCast::kept)
     return operands.cast_both(results, type, Issue::autograd, 0);
   operands.cast(results, type, Issue::autograd);
-  operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
+  if (!view.has_narrow_weight(op))
+    operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
   operands.turn(view.parameter(op.weight).numel);
   operands.scale_result(elements_of(view, op.in[0]));
 }

@@ -56,6 +56,7 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
       saved(segment.graph.ops().size(), storages, offloading),
       gradients(view, storages, writer),
       exchanges(view, writer, surroundings) {
+  if (surroundings.given_mask) view.give_masks();
   const std::size_t expected = segment.graph.ops().size() * 3;
   storages.reserve(expected);
   run.forward.reserve(expected);

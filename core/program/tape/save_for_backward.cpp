@@ -77,7 +77,8 @@ void save_attention_side(Parts& p, std::size_t i, const Operands& read) {
   }
   p.saved.move_in(i, p.allocate_result(op, checked_mul(elements(op.side, p.view.sizes()), 4)));
   if (p.view.is_masked(op))
-    p.saved.move_in(i, p.storages.allocate(p.view.bytes_of(op.mask, read.type[0]), category));
+    p.saved.move_in(
+        i, p.storages.allocate(p.view.bytes_of(p.view.mask_of(op), read.type[0]), category));
 }
 
 /// Side results of the other operations, such as statistics of rows, indices and masks.

@@ -138,7 +138,9 @@ void read_8_bits(Key& key) {
       backend != nullptr && backend->is_string() ? normalized(backend->get<std::string>()) : "te";
   if (name == "msamp") key.refuse("fp8 by MS-AMP is not estimated", "fp8_config.backend TE or AO");
   key.recipe().bf16 = true;
-  take_fp8(key, name == "ao" ? "fp8-tensorwise" : "fp8-delayed", false);
+  const Json* gathers = key.other("fp8_config.enable_fsdp_float8_all_gather");
+  const bool asks = gathers == nullptr || *gathers == true;  // utils/dataclasses.py, AORecipeKwargs
+  take_fp8(key, name == "ao" ? "fp8-tensorwise" : "fp8-delayed", name == "ao" && asks);
 }
 
 /// Under HF Trainer its own arguments decide, and say the same.

@@ -211,6 +211,12 @@ void read_unfrozen_layers(Key& key) {
   key.warn("a few layers are trained at a time: the estimate is for all of them, which is more");
 }
 
+/// monkeypatch/tiled_mlp: DeepSpeed's TiledMLP or one like it.
+void read_tiles(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn("MLPs are estimated over all tokens at once, which is more");
+}
+
 /// core/builders/base.py: accelerate's torchao backend, which has a scale for each tensor.
 void read_fp8(Key& key) {
   if (!key.flag()) return key.ignore("off");
@@ -307,7 +313,7 @@ constexpr std::array kRules{
     KeyRule{"model_quantization_config", "", read_quantized_loading},
     KeyRule{"diffusion", "", refuse_if_said},
     KeyRule{"lora_on_cpu", "", refuse_if_true},
-    KeyRule{"tiled_mlp", "", warn_if_true},
+    KeyRule{"tiled_mlp", "", read_tiles},
     KeyRule{"quantize_moe_experts", "", warn_if_true},
     KeyRule{"lora_mlp_kernel", "", warn_if_true},
     KeyRule{"lora_qkv_kernel", "", warn_if_true},

@@ -227,6 +227,15 @@ void has_teacher(Key& key) {
   key.refuse("a teacher beside the model is not estimated", "arguments without it");
 }
 
+/// core/pipeline_parallel/fine_grained_activation_offload.py: inputs of the modules named go to the
+/// host between the passes.
+void read_sent_inputs(Key& key) {
+  if (key.value() == false) return key.ignore("off");
+  key.warn(
+      "inputs of modules are estimated as staying on the GPU, which is more there and less on "
+      "the host");
+}
+
 /// A share of the states on the host (core/optimizer/cpu_offloading), or in fewer bits.
 void read_states_elsewhere(Key& key) {
   if (!key.flag()) return key.ignore("off");
@@ -294,6 +303,8 @@ constexpr std::array kRules{
     KeyRule{"use_torch_fsdp2", "", refuse_if_true},
     KeyRule{"optimizer_cpu_offload", "", read_states_elsewhere},
     KeyRule{"cpu_offloading", "", refuse_if_true},
+    KeyRule{"fine_grained_activation_offloading", "", read_sent_inputs},
+    KeyRule{"offload_modules", "", read_sent_inputs},
     KeyRule{"use_precision_aware_optimizer", "", read_states_elsewhere},
     KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
     KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},

@@ -118,6 +118,13 @@ void read_float8(Key& key) {
   if (name != "tensorwise" && name != "rowwise")
     key.refuse(fmt::format("the recipe '{}' is not estimated", name), "tensorwise or rowwise");
   key.take("/precision/linear", "fp8-" + name);
+  const auto asks = [&](const char* what) {
+    const Json* value = key.other(what);
+    return value != nullptr && *value == true;
+  };
+  if (asks("fp8.enable_fsdp_float8_all_gather"))
+    key.recipe().float8_gather =
+        asks("fp8.precompute_float8_dynamic_scale_for_fsdp") ? "precomputed" : "dynamic";
 }
 
 /// recipes/llm/kd.py: an ordinary loss beside a divergence from a frozen teacher over all logits.

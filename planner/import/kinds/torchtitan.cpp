@@ -124,6 +124,15 @@ void read_converters(Key& key) {
       if (recipe != "tensorwise" && recipe != "rowwise")
         key.refuse(fmt::format("the recipe '{}' is not estimated", recipe), "tensorwise, rowwise");
       key.take("/precision/linear", "fp8-" + recipe);
+      const auto asks = [&](const std::string& what) {
+        const Json* now = key.other("quantize.linear.float8." + what);
+        const Json* before = key.other("float8." + what);
+        return (now != nullptr && *now == true) || (before != nullptr && *before == true);
+      };
+      // Without a recipe's name weights have one scale, as gathers in 8 bits want them.
+      if (asks("enable_fsdp_float8_all_gather"))
+        key.recipe().float8_gather =
+            asks("precompute_float8_dynamic_scale_for_fsdp") ? "precomputed" : "dynamic";
     } else if (name == "mx" || name == "quantize.linear.mx") {
       key.take("/precision/linear", "mxfp8");
     } else {

@@ -5,6 +5,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
 from compilation import blocks_of, compile_blocks
+from float8 import convert, find_scales
 from models import build_model, make_batch, parameter_counts
 from optimizers import make_optimizer
 from phases import clean
@@ -59,12 +60,17 @@ class Fsdp2Trainer(PlainUpdate):
     def backward(self, loss, last):
         loss.backward()
 
+    def step(self):
+        super().step()
+        find_scales(self.model, self.job)
+
 
 def measure(case, device, with_account):
     job = case["job"]
     if job["workload"]["gradient_accumulation"] != 1:
         raise ValueError("run_fsdp2.py has no gradient accumulation")
     config, model = build_model(job, "meta")
+    convert(model, job)
     counts = parameter_counts(model)
     shard(job, model, device)
     trainer = Fsdp2Trainer(job, model)

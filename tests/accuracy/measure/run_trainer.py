@@ -21,7 +21,7 @@ from jobs import load_cases, world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIGURES = ("allocated_peak", "reserved", "device", "step_seconds")
-LIBRARIES = ("accelerate", "peft", "trl", "liger-kernel", "bitsandbytes", "deepspeed", "triton")
+LIBRARIES = ("accelerate", "peft", "trl", "liger-kernel", "bitsandbytes", "torchao", "deepspeed", "triton")
 
 
 def _arguments():

@@ -4,7 +4,8 @@ usage: python saved_by_compile.py CASES.json OUT.json [NAME...]
 
 A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtype", "autocast", "batch", "length",
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
-layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on
+layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4, or as they are where its
+"quantization" is "none"), "bucket_bytes" (graphs are cut as under DDP)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on
 tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
@@ -49,17 +50,22 @@ def model_of(case, memory):
     kind = auto.AutoModelForMaskedLM if case.get("head") == "mlm" else auto.AutoModelForCausalLM
     with torch.device("meta"):
         model = kind.from_config(config).to(getattr(torch, case.get("dtype", "bfloat16")))
-    if "lora" in case:
+    lora = case.get("lora")
+    packed = lora is not None and lora.get("quantization") != "none"
+    if packed:
         in_four_bits(model)
-        model = with_adapters(model, case["lora"])
+    if lora is not None:
+        model = with_adapters(model, lora)
     on_stand_in(model, memory)
-    if "lora" in case:
+    if packed:
         pack(model, memory)
     checkpoint(case, model)
+    if lora is not None and not packed and checkpoints(policy_of(case)):
+        model.enable_input_require_grads()
     if case.get("kernels") == "liger":
         from liger_kernel.transformers import _apply_liger_kernel_to_instance
 
-        _apply_liger_kernel_to_instance(model=model)
+        _apply_liger_kernel_to_instance(model=model.get_base_model() if lora is not None else model)
     if "linear" in case:
         from float8 import convert
 
@@ -67,9 +73,13 @@ def model_of(case, memory):
     return model.train()
 
 
-def checkpoint(case, model):
+def policy_of(case):
     policy = case.get("checkpointing", "none")
-    job = {"checkpointing": "full" if policy is True else policy}
+    return {"checkpointing": "full" if policy is True else policy}
+
+
+def checkpoint(case, model):
+    job = policy_of(case)
     if not checkpoints(job):
         return
     if checkpointing_arguments(job) is None:
@@ -81,6 +91,10 @@ def checkpoint(case, model):
 def compiled(case, model, compiler):
     if case.get("autocast"):
         model.forward = torch.amp.autocast("cuda", dtype=torch.bfloat16)(model.forward)
+    if "bucket_bytes" in case:
+        from torch._dynamo.backends.distributed import DDPOptimizer
+
+        compiler = DDPOptimizer(case["bucket_bytes"], compiler, 2**20).compile_fn
     how = {"scope": case["scope"]} if "scope" in case else True
     if how is True:
         return compile_model(model, {"compile": how}, backend=compiler)

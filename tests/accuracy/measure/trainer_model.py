@@ -1,4 +1,5 @@
-"""The model that a user's script gives to HF Trainer: random weights, quantized for QLoRA, adapters of peft."""
+"""The model that a user's script gives to HF Trainer: random weights, quantized for QLoRA, adapters of peft, linears
+of torchao in fp8."""
 import contextlib
 import gc
 import os
@@ -8,6 +9,7 @@ import tempfile
 import torch
 
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
+from float8 import convert
 from image_samples import freeze
 from jobs import parameter_dtype
 from models import PAIRS, auto_class, make_config
@@ -109,7 +111,7 @@ def build(case, device):
     stored = (lora or {}).get("quantization", "none")
     dtype = getattr(torch, case.get("model_dtype") or parameter_dtype(job))
     if stored == "none":
-        model = _plain(job, config, dtype, case.get("built_on", device))
+        model = convert(_plain(job, config, dtype, case.get("built_on", device)), job)
     else:
         model = _quantized(job, config, device, stored)
         if lora.get("prepare_kbit", True):

@@ -85,7 +85,7 @@ TEST(Compile, SaysWhatItCannotEstimate) {
               HasSubstr("CUDA graphs"));
   EXPECT_THAT(problem_of(R"("compile": true, "kernels": "liger", "precision": "bf16-pure",
                             "framework": {"name": "ddp"})"),
-              HasSubstr("kernels torch"));
+              HasSubstr("hands on in another shape"));
   EXPECT_THAT(problem_of(R"("compile": true, "kernels": ["rms_norm"],
                             "framework": {"name": "single"})",
                          "qwen2.5-0.5b", "1xH100"),
@@ -102,6 +102,24 @@ TEST(Compile, SaysWhatStops) {
                             "workload": {"kind": "train", "gradient_accumulation": 2})",
                          "qwen2.5-0.5b", "1xH100"),
               HasSubstr("overwritten by a subsequent run"));
+}
+
+/// Under DDP buckets end within a layer where all of it trains, or adapters of its MLP.
+TEST(Compile, LigerUnderDdpWhereNoBucketEndsInALayer) {
+  const auto with = [](std::string_view targets, std::string_view checkpointing) {
+    return problem_of(fmt::format(R"("compile": true, "kernels": "liger", "precision": "bf16-pure",
+                       "framework": {{"name": "ddp"}}, "checkpointing": "{}",
+                       "workload": {{"kind": "train", "method": "lora", "micro_batch": 1,
+                                     "sequence_length": 512,
+                                     "lora": {{"rank": 16, "targets": [{}]}}}})",
+                                  checkpointing, targets),
+                      "llama-3.2-1b");
+  };
+  const std::string attention = R"("q_proj", "k_proj", "v_proj", "o_proj")";
+  EXPECT_EQ(with(attention, "none"), "no error");
+  EXPECT_THAT(with(attention + R"(, "gate_proj", "up_proj", "down_proj")", "none"),
+              HasSubstr("hands on in another shape"));
+  EXPECT_EQ(with(attention + R"(, "gate_proj", "up_proj", "down_proj")", "full"), "no error");
 }
 
 TEST(Compile, FourBitsWithoutBiasesOnly) {
@@ -138,6 +156,8 @@ TEST(Compile, SaysWhatNoRunConfirms) {
   };
   EXPECT_THAT(assumed(R"("compile": true)"), testing::Not(says("no run confirms it")));
   EXPECT_THAT(assumed(R"("compile": true, "kernels": "liger")"), says("Liger-Kernel's functions"));
+  EXPECT_THAT(assumed(R"("compile": true, "kernels": "liger", "checkpointing": "full")"),
+              says("run eagerly"));
   EXPECT_THAT(assumed(R"("compile": {"mode": "reduce-overhead"})"), says("CUDA graphs"));
   EXPECT_THAT(assumed(R"("compile": {"mode": "max-autotune"})"), says("timing them"));
 }

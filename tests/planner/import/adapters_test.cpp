@@ -105,9 +105,25 @@ TEST(EightBits, OfAccelerateAreTransformerEnginesOrTorchaos) {
   const Json torchao =
       job_of("distributed_type: 'NO'\nmixed_precision: fp8\nfp8_config: {backend: AO}\n", flags);
   EXPECT_EQ(torchao.at("precision").at("linear"), "fp8-tensorwise");
+  EXPECT_FALSE(torchao.at("framework").contains("float8_all_gather"));  // nothing is sharded
   const std::string error = error_of(
       "distributed_type: 'NO'\nmixed_precision: fp8\nfp8_config: {backend: MSAMP}\n", flags);
   EXPECT_NE(error.find("MS-AMP"), std::string::npos) << error;
+}
+
+// accelerate 1.15, AORecipeKwargs: weights are gathered in 8 bits unless told otherwise.
+TEST(EightBits, AreGatheredUnderFsdp2) {
+  const Json flags{{"cluster", "2xH100"}, {"model", "llama-3.1-8b"}};
+  const std::string fsdp =
+      "distributed_type: FSDP\nmixed_precision: fp8\nfsdp_config: {fsdp_version: 2";
+  const auto gathers = [&](const std::string& more, const std::string& fp8) {
+    return job_of(fsdp + more + "}\nfp8_config: {backend: AO" + fp8 + "}\n", flags)
+        .at("framework")
+        .value("float8_all_gather", "none");
+  };
+  EXPECT_EQ(gathers("", ""), "precomputed");
+  EXPECT_EQ(gathers("", ", enable_fsdp_float8_all_gather: false"), "none");
+  EXPECT_EQ(gathers(", fsdp_offload_params: true", ""), "none");
 }
 
 TEST(Quantization, AwareTrainingSaysWhyItIsRefused) {

@@ -58,6 +58,34 @@ TEST(Breaks, LayersFallIntoFourGraphs) {
   }
 }
 
+// Adapters lie in the linears that they belong to, and the sum with what those make is theirs.
+TEST(Breaks, AdaptersStayWithTheirLinears) {
+  const Json config = Json::parse(R"({"model_type": "qwen3", "num_attention_heads": 16,
+                                      "num_key_value_heads": 8, "hidden_size": 1024,
+                                      "intermediate_size": 3072, "vocab_size": 32000,
+                                      "num_hidden_layers": 2})");
+  BuildOptions options;
+  options.requested.patches = true;
+  options.lora = Lora{};
+  options.lora->targets = {"q_proj", "k_proj", "v_proj", "o_proj", "down_proj"};
+  const Model model = build_model(load_model_config(config, "config.json"), options);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    auto modules = modules_in(model, segment);
+    EXPECT_EQ(modules[0], (std::vector<std::string>{"input_layernorm"}));
+    EXPECT_EQ(modules[2], (std::vector<std::string>{"o_proj", "lora_A", "lora_B"}));
+    EXPECT_EQ(modules.size(), 4u);
+    // The sum of the branch, behind lora_B of o_proj, is in the graph of attention; the residual's
+    // is not.
+    const std::vector<std::int32_t> parts = parts_at_breaks(model, segment);
+    const std::vector<Op>& ops = segment.graph.ops();
+    std::int64_t sums = 0;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      sums += ops[i].kind == OpKind::add && parts[i] == 2;
+    EXPECT_EQ(sums, 1);
+  }
+}
+
 TEST(Breaks, TheLossIsOutsideAndEmbeddingsAreEager) {
   const Model model = qwen3(true);
   EXPECT_TRUE(parts_at_breaks(model, model.segments.front()).empty());

@@ -1,5 +1,7 @@
 #include "program/compiled/cuts.h"
 
+#include "program/compiled/breaks.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -85,6 +87,29 @@ TEST(GraphCuts, CutsNothingWithoutBuckets) {
   const Model model = llama_of(3, 2048, 8192);
   for (const std::vector<Cut>& segment : graph_cuts(model, bf16(), 0, false).segments)
     EXPECT_TRUE(segment.empty());
+}
+
+// As DDPOptimizer cuts the pieces of this model's layers between Liger's functions: v apart from q
+// and k; attention and its output together; the norm, gate, up and down.
+TEST(GraphCuts, CutsPiecesBetweenBreaksOneByOne) {
+  Json config = Json::parse(R"({"model_type": "llama", "num_attention_heads": 32,
+                                "num_key_value_heads": 8, "vocab_size": 32000, "hidden_size": 2048,
+                                "intermediate_size": 8192, "num_hidden_layers": 2})");
+  BuildOptions options;
+  options.requested.patches = true;
+  const Model model = build_model(load_model_config(config, "config.json"), options);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    const std::vector<std::int32_t> parts =
+        cut_between_breaks(model, bf16(), segment.graph, parts_at_breaks(model, segment), kBucket);
+    const Cut cut{parts, 1};
+    std::vector<std::int32_t> products;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (segment.graph.ops()[i].kind == OpKind::linear) products.push_back(cut.parts[i]);
+    EXPECT_TRUE(is_cut(parts));
+    EXPECT_FALSE(is_cut(parts_at_breaks(model, segment)));
+    EXPECT_EQ(products, (std::vector<std::int32_t>{2, 2, 3, 4, 6, 7, 8}));
+  }
 }
 
 TEST(CutChoice, StandsForAllRepetitions) {
