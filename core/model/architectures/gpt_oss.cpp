@@ -17,7 +17,7 @@ struct GptOssLayer {
   NormModule norm1, norm2;
 };
 
-ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
+ValueId to_all_heads(Graph& g, const AttentionShape& s, ValueId x) {
   return g.op({OpKind::copy, {x, kNone, kNone}}, {s.heads * s.head_dim, s.keys});
 }
 
@@ -29,7 +29,7 @@ ValueId sink_attention(Graph& g, const GptOssLayer& l, std::int64_t window, std:
   s.window = window;
   through_cache(g, s, k, v);
   const Extent scores{s.heads, score_scale(s.queries, s.keys)};
-  Op product{OpKind::matmul, {q, repeat_heads(g, s, k), kNone}};
+  Op product{OpKind::matmul, {q, to_all_heads(g, s, k), kNone}};
   product.work = {s.heads * s.head_dim, scores.scale};
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
   const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, scores.scale}));
@@ -42,7 +42,7 @@ ValueId sink_attention(Graph& g, const GptOssLayer& l, std::int64_t window, std:
   const ValueId shifted = g.map(OpKind::scalar, combined);
   const ValueId probabilities = g.map(OpKind::softmax, shifted);
   const ValueId kept = dropout(g, g.map(OpKind::to_like, probabilities, v), s.dropout);
-  Op mix{OpKind::matmul, {kept, repeat_heads(g, s, v), kNone}};
+  Op mix{OpKind::matmul, {kept, to_all_heads(g, s, v), kNone}};
   mix.work = {s.heads * s.head_dim, scores.scale};
   return g.map(OpKind::copy, g.op(mix, {s.heads * s.head_dim, Scale::tokens}));
 }
