@@ -159,10 +159,8 @@ QString OptionsModel::range(const OptionInfo& option) {
 }
 
 QString OptionsModel::open_words(const OptionRow& row) {
-  const QString rule = text(row.info->default_text);
-  QString value = rule.isEmpty() ? text(in_words(*row.info, row.fallback)) : rule;
-  // A rule of several words is English.
-  if (rule.contains(QLatin1Char(' ')) && language() != QStringLiteral("en")) value.clear();
+  const std::string_view rule = row.info->default_text;
+  QString value = rule.empty() ? text(in_words(*row.info, row.fallback)) : words(rule);
   value.remove(QLatin1Char('`')).remove(QLatin1Char('*'));
   return value.isEmpty() ? tr("left open") : tr("left open: %1").arg(value);
 }
