@@ -6,6 +6,7 @@
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
+#include "estimate/rollout_time.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/lower.h"
@@ -15,7 +16,8 @@ namespace shardplan {
 namespace {
 
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
-  if (part.phase == Phase::generation && rlhf.rollout) return {};  // an engine's pace is unknown
+  if (part.phase == Phase::generation && rlhf.rollout)
+    return estimate_rollout_time(rlhf, part.program, rates);
   if (part.phase == Phase::generation)
     return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
   return estimate_time(part.program, part.role->plan,
@@ -82,6 +84,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
                              time.step_seconds;
   } else {
     time = {};
+    if (knows_time(plan)) time.unknown_because = "how many GPUs the rollout engine has is not said";
   }
   Program program = lower_rlhf(rlhf);
   const ReservedRuns runs = allocator_run(rlhf, calibration, program);

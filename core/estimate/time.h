@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/source.h"
@@ -25,7 +26,8 @@ struct GenerationTime {
 
 /// Seconds of one step; the parts of `step_seconds` add up to it.
 struct TimeEstimate {
-  double step_seconds = 0;     ///< 0: unknown, the GPU has no peak rate for this type
+  double step_seconds = 0;                                             ///< 0: unknown
+  std::string_view unknown_because = "the GPU's rates are not known";  ///< if so
   double compute_seconds = 0;  ///< kernels of the forward and backward pass
   double exposed_communication_seconds = 0;
   double exposed_copy_seconds = 0;  ///< to and from the host and NVMe

@@ -277,7 +277,7 @@ std::string error_line(const TimeEstimate& time) {
 
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
-  if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
+  if (t.step_seconds <= 0) return fmt::format("  not estimated: {}\n", t.unknown_because);
   const std::string error = error_line(t);
   if (t.generation) return generation_lines(t) + error;
   if (!t.phases.empty()) return iteration_lines(t) + error;

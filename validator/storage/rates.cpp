@@ -9,6 +9,7 @@
 #include <random>
 
 #include "memory/host_pages.h"
+#include "storage/options.h"
 #include "storage/swap.h"
 
 namespace shardplan::validator {
@@ -104,6 +105,14 @@ double StorageRate::share_of_both() const {
 const StorageRate& StorageRates::best() const {
   return *std::max_element(rates.begin(), rates.end(),
                            [](const auto& a, const auto& b) { return a.both < b.both; });
+}
+
+const StorageRate& StorageRates::usual() const {
+  const StorageOptions of_a_run;
+  const auto row = std::ranges::find_if(rates, [&](const StorageRate& rate) {  // io_uring's first
+    return rate.chunk_bytes == of_a_run.chunk_bytes && rate.queue_depth == of_a_run.queue_depth;
+  });
+  return row != rates.end() ? *row : best();
 }
 
 StorageRates measure_storage(const StorageRatesOptions& options,

@@ -41,6 +41,9 @@ struct StorageRates {
 
   /// That does both at once fastest.
   const StorageRate& best() const;
+  /// Of the requests that a run makes where nothing is said of them; the fastest where such were not
+  /// timed.
+  const StorageRate& usual() const;
 };
 
 /// Throws StorageError for a folder that is missing, full or cannot be written to. `tell`: called

@@ -43,6 +43,22 @@ std::int64_t handover_bytes(const Role& actor) {
   return plan.workload.lora && is_zero3(plan) ? all : largest;
 }
 
+/// Everything that is gathered on the way, tensor by tensor.
+void gather(ProgramBuilder& b, const Role& actor) {
+  const Plan& plan = actor.plan;
+  const bool divided = is_sharded(plan);
+  if (!divided && !traits_of(plan).shards_parameters(plan)) return;
+  const DType type = divided ? plan.precision.compute : plan.precision.params;
+  std::int64_t bytes = 0, tensors = 0;
+  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    bytes = checked_add(bytes, checked_mul(checked_mul(p.numel, size_of(type)), repeat));
+    tensors = checked_add(tensors, repeat);
+  });
+  b.collective(Collective::all_gather, bytes, "weights to the rollout engine", tensors,
+               divided ? Group::tensor : Group::data);
+  b.wait(Stream::communication);
+}
+
 /// What a model takes in the type of its shards, and with one block of each kind.
 struct WholeBytes {
   std::int64_t all = 0, one_block = 0;
@@ -85,6 +101,16 @@ bool is_here(const RolloutEngine& engine) {
   return engine.place == EnginePlace::colocated;
 }
 
+/// At level 1 an engine that falls asleep copies its weights to the host, and back when it wakes,
+/// though the trainer's come next (vLLM, device_allocator/cumem.py, sleep and wake_up).
+void move_weights(ProgramBuilder& b, const RolloutEngine& engine, const EngineMemory& memory,
+                  bool to_gpu) {
+  if (engine.sleep_level != 1) return;
+  b.copy(LinkKind::host, to_gpu, memory.weights,
+         to_gpu ? "the rollout engine's weights to the GPU" : "the rollout engine's weights away");
+  b.wait(Stream::copy);
+}
+
 /// What an engine keeps on the GPU, or on the host, while others work.
 void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory& memory) {
   if (!is_here(engine)) return;
@@ -123,13 +149,16 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const bool keeps = collected == 0;
   if (!keeps) bring(b, training, actor, Needed::parameters, false);
   if (wakes) b.alloc(Category::parameters, memory.weights);
+  if (wakes) move_weights(b, *rlhf.rollout, memory, true);
   b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
   b.transient(Category::gathered_parameters, handover_bytes(actor));
+  gather(b, actor);
   b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
   if (wakes) b.alloc(Category::kv_cache, memory.cache);
   if (wakes) b.free(Category::kv_cache, memory.cache);
+  if (wakes) move_weights(b, *rlhf.rollout, memory, false);
   if (wakes) b.free(Category::parameters, memory.weights);
   if (rlhf.judge) wake_judge(b, *rlhf.judge);
   b.end_phase(Phase::prefill);

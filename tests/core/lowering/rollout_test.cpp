@@ -180,7 +180,45 @@ TEST(Rollout, SaysWhatItHolds) {
   EXPECT_THAT(text, HasSubstr("vLLM 0.27 takes 39."));
   EXPECT_THAT(text, HasSubstr("blocks of 16 tokens"));
   EXPECT_THAT(text, HasSubstr("asleep it keeps up to"));
-  EXPECT_EQ(estimate_rlhf(*job.rlhf, load_calibration()).time.step_seconds, 0);
+}
+
+double generation_seconds(const std::string& workload) {
+  const Job job = changed(R"({"workload": )" + workload + "}");
+  const TimeEstimate time = estimate_rlhf(*job.rlhf, load_calibration()).time;
+  for (const TimeEstimate::PhaseTime& phase : time.phases)
+    if (phase.phase == Phase::generation) return phase.seconds;
+  return 0;
+}
+
+TEST(Rollout, TakesAPassForEachTokenOfAllThatFitTogether) {
+  const double few = generation_seconds(R"({"generation_batch": 16})");
+  const double twice_as_long =
+      generation_seconds(R"({"generation_batch": 16, "new_tokens": 1024})");
+  EXPECT_GT(few, 512 * 5e-3);  // 16 GB of weights at 3.35 TB/s
+  EXPECT_GT(twice_as_long, 1.95 * few);
+  EXPECT_LT(twice_as_long, 2.2 * few);
+  // Eight times the sequences read the weights once; beyond what fits there is another round.
+  const double many = generation_seconds(R"({"generation_batch": 128})");
+  EXPECT_LT(many, 3 * few);
+  const double in_turns =
+      generation_seconds(R"({"generation_batch": 128, "rollout": {"max_num_seqs": 16}})");
+  EXPECT_GT(in_turns, 7.5 * few);
+}
+
+/// 2 × 16 GB over PCIe, and weights that all ranks gather.
+TEST(Rollout, TakesTimeToWakeAndToBeGivenWeights) {
+  const double awake = generation_seconds(R"({"rollout": {"sleep_level": 0}})");
+  const double wakes = generation_seconds(R"({"rollout": {"sleep_level": 1}})");
+  EXPECT_GT(wakes - awake, 2 * 16.06e9 / 64e9);
+  EXPECT_LT(wakes - awake, 2 * 16.06e9 / 16e9);
+  EXPECT_DOUBLE_EQ(generation_seconds(R"({"rollout": {"sleep_level": 2}})"), awake);
+}
+
+TEST(Rollout, OnGpusOfItsOwnHasNoTime) {
+  const Job job = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
+  const TimeEstimate time = estimate_rlhf(*job.rlhf, load_calibration()).time;
+  EXPECT_EQ(time.step_seconds, 0);
+  EXPECT_THAT(std::string(time.unknown_because), HasSubstr("how many GPUs"));
 }
 
 TEST(Rollout, RefusesWhatCannotStart) {

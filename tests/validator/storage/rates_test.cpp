@@ -37,5 +37,21 @@ TEST(StorageRate, of_both_at_once_lowers_what_is_promised_only_where_it_is_slowe
   EXPECT_DOUBLE_EQ(r.share_of_both(), 1);
 }
 
+TEST(StorageRates, usual_row_is_that_of_a_runs_own_requests_and_not_the_fastest) {
+  const StorageOptions of_a_run;
+  const auto row = [](std::string how, std::int64_t chunk, int depth, double both) {
+    return StorageRate{
+        .how = std::move(how), .chunk_bytes = chunk, .queue_depth = depth, .both = both};
+  };
+  StorageRates rates;
+  rates.rates = {row("io_uring", 4096, 4, 9),
+                 row("io_uring", of_a_run.chunk_bytes, of_a_run.queue_depth, 2),
+                 row("threads", of_a_run.chunk_bytes, of_a_run.queue_depth, 3)};
+  EXPECT_EQ(rates.best().both, 9);
+  EXPECT_EQ(rates.usual().both, 2);
+  rates.rates.resize(1);  // it was not timed
+  EXPECT_EQ(rates.usual().both, 9);
+}
+
 }  // namespace
 }  // namespace shardplan::validator::rates_test

@@ -1,0 +1,119 @@
+#include "estimate/rollout_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "frameworks/registry.h"
+#include "lowering/inference/generate.h"
+#include "serving/engine_pass.h"
+#include "timing/timeline.h"
+
+namespace shardplan {
+namespace {
+
+/// What a job asks of one engine, and in which portions the engine answers it.
+struct Answers {
+  double sequences = 0;    ///< in an iteration
+  double at_once = 0;      ///< for which the cache has room to their last token
+  double most_tokens = 0;  ///< of prompts in a pass
+  double prompt = 0, answer = 0;
+};
+
+Answers answers_of(const Rlhf& rlhf) {
+  const Workload& w = rlhf.generation.workload;
+  const Plan& trainer = rlhf.roles.front().plan;
+  const RolloutEngine& engine = *rlhf.rollout;
+  const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
+  const std::int64_t tokens = w.sequence_length + w.generation.new_tokens;
+  const std::int64_t room = memory.blocks / ceil_div(tokens, engine.block_tokens);
+  const auto engines =
+      static_cast<double>(trainer.cluster.world()) / static_cast<double>(engine.tensor_parallel);
+  Answers a;
+  a.sequences =
+      std::ceil(static_cast<double>(trainer.data_ranks() * w.micro_batch) / std::max(1.0, engines));
+  a.at_once = static_cast<double>(std::max<std::int64_t>(1, std::min(room, engine.sequences)));
+  a.most_tokens = static_cast<double>(engine.batched_tokens);
+  a.prompt = static_cast<double>(w.sequence_length);
+  a.answer = static_cast<double>(w.generation.new_tokens);
+  return a;
+}
+
+/// Seconds by what they are spent on.
+void add(TimeEstimate& sum, const EnginePassTime& pass, double times) {
+  sum.step_seconds += times * pass.seconds();
+  sum.compute_seconds += times * (pass.products + pass.attention + pass.between);
+  sum.exposed_communication_seconds += times * pass.exchanges;
+  sum.communication_seconds += times * pass.exchanges;
+  sum.idle_seconds += times * pass.host;
+}
+
+/// So many sequences together, so many times: their prompts in full passes, then a pass for each
+/// token.
+void add_portions(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                  double sequences, double portions) {
+  const double tokens = sequences * a.prompt;
+  const double full = std::floor(tokens / a.most_tokens);
+  const auto prompts = [&](double taken) {
+    return network.time_of({.prompt_tokens = taken, .prompt_length = std::min(a.prompt, taken)});
+  };
+  if (full > 0) add(sum, prompts(a.most_tokens), full * portions);
+  if (tokens > full * a.most_tokens) add(sum, prompts(tokens - full * a.most_tokens), portions);
+  const EngineLoad decoding{.decoding = sequences, .context = a.prompt + a.answer / 2};
+  add(sum, network.time_of(decoding), a.answer * portions);
+}
+
+/// Time at the GPU's peak rate of what its sequences compute: an engine's products are the
+/// network's.
+double busy_seconds(const Rlhf& rlhf, double sequences, const TimeRates& rates) {
+  Plan plan = rlhf.generation;
+  plan.framework = {};
+  plan.framework.kind = default_framework(1);
+  plan.parallel = {};
+  plan.workload.micro_batch = 1;
+  const Workload& w = plan.workload;
+  const auto of_pass = [&](const Pass& pass, const Pass* before) {
+    const Program program = lower_pass(*rlhf.generator, plan, pass, before);
+    const TimeEstimate time = estimate_time(program, plan, rates);
+    return time.mfu * time.step_seconds;
+  };
+  const Pass prompt{w.sequence_length, 0};
+  const Pass middle{1, w.sequence_length + w.generation.new_tokens / 2};
+  const Pass before{1, middle.past - 1};
+  return sequences * (of_pass(prompt, nullptr) +
+                      static_cast<double>(w.generation.new_tokens) * of_pass(middle, &before));
+}
+
+void add_handover(TimeEstimate& sum, const Program& handover, const Plan& plan,
+                  const TimeRates& rates) {
+  const StepTimes step = simulate_time(handover, plan, rates);
+  sum.step_seconds += step.step;
+  sum.exposed_communication_seconds += step.exposed_communication;
+  sum.exposed_copy_seconds += step.exposed_copies;
+  sum.communication_seconds += step.communication;
+  sum.idle_seconds += step.idle;
+}
+
+}  // namespace
+
+TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
+                                   const TimeRates& rates) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  const Plan& trainer = rlhf.roles.front().plan;
+  if (engine.place == EnginePlace::separate || !knows_time(trainer)) return {};
+  Plan served = rlhf.generation;
+  served.workload.generation.engine = engine;
+  const ServedNetwork network(*rlhf.generator, served, rates);
+  const Answers a = answers_of(rlhf);
+  TimeEstimate sum;
+  const double portions = std::floor(a.sequences / a.at_once);
+  if (portions > 0) add_portions(sum, network, a, a.at_once, portions);
+  const double rest = a.sequences - portions * a.at_once;
+  if (rest > 0) add_portions(sum, network, a, rest, 1);
+  add_handover(sum, handover, trainer, rates);
+  const double of_one_gpu = a.sequences / static_cast<double>(engine.tensor_parallel);
+  sum.mfu = sum.hfu = busy_seconds(rlhf, of_one_gpu, rates) / sum.step_seconds;
+  return sum;
+}
+
+}  // namespace shardplan
