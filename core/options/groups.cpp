@@ -1,11 +1,31 @@
-// All tables in one list.
+// All tables in one list, each beside the jobs that have it.
+#include "options/groups.h"
+
+#include <algorithm>
+
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
 #include "options/tables.h"
 
 namespace shardplan {
+namespace {
 
-std::vector<OptionGroup> all_option_groups() {
+constexpr WorkKinds kTrainsOne{WorkKind::train}, kGenerates{WorkKind::inference},
+    kSeveralModels{WorkKind::rlhf}, kTrains{WorkKind::train, WorkKind::rlhf};
+
+/// An object within "framework" is of those whose table has its key.
+bool has_moe(const FrameworkTraits& framework) {
+  return std::ranges::any_of(framework.options.get()->options,
+                             [](const Option<Framework>& o) { return o.info.key == "moe"; });
+}
+
+bool has_hybrid_engine(const FrameworkTraits& framework) {
+  return framework.has_hybrid_engine;
+}
+
+}  // namespace
+
+std::vector<ScopedOptions> all_scoped_options() {
   // The job's own first two keys name the model and the cluster; the others come after the objects.
   OptionGroup first = listed("job", job_option_table());
   constexpr std::ptrdiff_t kModelAndCluster = 2;
@@ -13,27 +33,47 @@ std::vector<OptionGroup> all_option_groups() {
   rest.options.assign(first.options.begin() + kModelAndCluster, first.options.end());
   first.options.resize(kModelAndCluster);
 
-  std::vector<OptionGroup> groups{std::move(first), listed("framework", framework_name_table())};
+  std::vector<ScopedOptions> all;
+  const auto add = [&](OptionGroup group, OptionScope scope) {
+    all.push_back({std::move(group), scope});
+  };
+  add(std::move(first), {.of_run = false});
+  add(listed("framework", framework_name_table()), {.of_each_model = true});
   for (const FrameworkTraits* framework : all_frameworks())
-    groups.push_back(listed(framework->name, *framework->options.get()));
-  groups.push_back(listed("moe", kDeepSpeedMoeTable));
-  groups.push_back(listed("training", training_table()));
-  groups.push_back(listed("lora", lora_table()));
-  groups.push_back(listed("kind", kind_option_table()));
-  groups.push_back(listed("inference", generation_table()));
-  groups.push_back(listed("engine", serving_table()));
-  groups.push_back(listed("rlhf", rlhf_table()));
-  groups.push_back(listed("hybrid_engine", hybrid_table()));
-  groups.push_back(listed("rollout", rollout_table()));
-  groups.push_back(listed("parallel", parallel_table()));
-  groups.push_back(listed("preset", preset_option_table()));
-  groups.push_back(listed("precision", precision_table()));
-  groups.push_back(listed("optimizer", optimizer_table()));
-  groups.push_back(listed("compile", compile_table()));
-  groups.push_back(listed("checkpointing", checkpointing_table()));
-  groups.push_back(std::move(rest));
-  groups.push_back(listed("cluster", cluster_option_table()));
+    add(listed(framework->name, *framework->options.get()),
+        {.owner = framework, .of_each_model = true});
+  add(listed("moe", kDeepSpeedMoeTable), {.frameworks = has_moe});
+  add(listed("training", training_table()), {.works = kTrainsOne});
+  add(listed("lora", lora_table()), {.works = kTrains});
+  add(listed("kind", kind_option_table()), {});
+  add(listed("inference", generation_table()), {.works = kGenerates});
+  add(listed("engine", serving_table()), {.works = kGenerates});
+  add(listed("rlhf", rlhf_table()), {.works = kSeveralModels});
+  add(listed("hybrid_engine", hybrid_table()),
+      {.works = kSeveralModels, .frameworks = has_hybrid_engine});
+  add(listed("rollout", rollout_table()), {.works = kSeveralModels});
+  add(listed("parallel", parallel_table()), {});
+  add(listed("preset", preset_option_table()), {.of_each_model = true});
+  add(listed("precision", precision_table()), {.of_each_model = true});
+  add(listed("optimizer", optimizer_table()), {.works = kTrains, .of_each_model = true});
+  add(listed("compile", compile_table()), {});
+  add(listed("checkpointing", checkpointing_table()), {.works = kTrains, .of_each_model = true});
+  add(std::move(rest), {.of_each_model = true});
+  add(listed("cluster", cluster_option_table()), {.of_run = false});
+  return all;
+}
+
+std::vector<OptionGroup> all_option_groups() {
+  std::vector<OptionGroup> groups;
+  for (ScopedOptions& options : all_scoped_options()) groups.push_back(std::move(options.group));
   return groups;
+}
+
+bool applies(const OptionScope& scope, const Plan& plan) {
+  const FrameworkTraits& framework = traits_of(plan);
+  return scope.works.has(plan.workload.kind) &&
+         (scope.owner == nullptr || scope.owner == &framework) &&
+         (scope.frameworks == nullptr || scope.frameworks(framework));
 }
 
 }  // namespace shardplan

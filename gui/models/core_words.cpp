@@ -1,6 +1,7 @@
 #include "models/core_words.h"
 
 #include <QLocale>
+#include <QStringList>
 #include <map>
 
 #include "models/text.h"
@@ -20,11 +21,15 @@ const report::Messages& messages() {
 
 }  // namespace
 
+/// Asked for every word: the names of the folders are read once.
 QString language() {
+  static const QStringList known = [] {
+    QStringList names;
+    for (const std::string& name : languages()) names += text(name);
+    return names;
+  }();
   const QString code = QLocale().name().left(2);
-  for (const std::string& known : languages())
-    if (code.toStdString() == known) return code;
-  return QStringLiteral("en");
+  return known.contains(code) ? code : QStringLiteral("en");
 }
 
 QString words(std::string_view english) {

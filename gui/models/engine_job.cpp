@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "frameworks/registry.h"
 #include "job/fields.h"
@@ -12,7 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEngine = "native";
+constexpr const char* kStoragePath = "/run/nvme/path";
+
+std::string engine_name() {
+  for (const FrameworkTraits* framework : all_frameworks())
+    if (framework->is_own_engine) return std::string(framework->name.get());
+  throw std::logic_error("no framework is the engine");
+}
 
 /// What the engine keeps in one number format, others keep in two under autocast.
 Json engine_precision(const Plan& plan) {
@@ -22,14 +29,31 @@ Json engine_precision(const Plan& plan) {
   return "bf16-master";
 }
 
+/// The engine updates on the host what is kept there, and keeps parameters on GPU or host alone:
+/// what others keep on NVMe of them is on the host too.
 Json engine_framework(const Plan& plan) {
-  Json framework{{"name", kEngine}, {"zero_stage", 0}};
+  Json framework{{"name", engine_name()}, {"zero_stage", 0}};
   const ZeroOptions* zero = zero_options(plan);
-  if (zero == nullptr) return framework;
+  if (zero == nullptr) {
+    if (traits_of(plan).shards_parameters(plan)) framework["zero_stage"] = 3;
+    return framework;
+  }
   framework["zero_stage"] = zero->stage;
-  if (zero->offload_optimizer.device != OffloadDevice::none) framework["offload_optimizer"] = "cpu";
-  if (zero->offload_param.device != OffloadDevice::none) framework["offload_param"] = "cpu";
+  const bool moves_parameters = zero->offload_param.device != OffloadDevice::none;
+  OffloadDevice states = zero->offload_optimizer.device;
+  if (moves_parameters && states == OffloadDevice::none) states = OffloadDevice::cpu;
+  if (states != OffloadDevice::none) framework["offload_optimizer"] = name_of(states);
+  if (moves_parameters) framework["offload_param"] = name_of(OffloadDevice::cpu);
   return framework;
+}
+
+/// The folder that DeepSpeed swaps to; of this machine only where it is there.
+std::string storage_of(const Plan& plan, EngineDevice device) {
+  const ZeroOptions* zero = zero_options(plan);
+  if (zero == nullptr || zero->offload_optimizer.device != OffloadDevice::nvme) return {};
+  const std::string& folder = zero->offload_optimizer.nvme_path;
+  std::error_code error;
+  return device == EngineDevice::gpus || fs::is_directory(folder, error) ? folder : std::string();
 }
 
 }  // namespace
@@ -46,7 +70,7 @@ Json with_whole_paths(Json job, const std::string& directory) {
 }
 
 bool runs_on_engine(const Job& job) {
-  return name_of(job.plan.framework.kind) == kEngine;
+  return traits_of(job.plan).is_own_engine;
 }
 
 Json engine_job(const Json& written, const Job& job, const std::string& directory,
@@ -61,11 +85,20 @@ Json engine_job(const Json& written, const Job& job, const std::string& director
     out["precision"] = engine_precision(job.plan);
     for (const auto* key : {"parallel", "trainer", "kernels", "compile", "attention", "loss"})
       out.erase(key);
+    if (const std::string folder = storage_of(job.plan, device); !folder.empty())
+      set_field(out, kStoragePath, folder);
   } else if (out["framework"].is_string()) {
-    out["framework"] = Json{{"name", kEngine}};
+    out["framework"] = Json{{"name", engine_name()}};
   }
   out["framework"]["device"] = device == EngineDevice::host ? "host" : "cuda";
   return out;
+}
+
+Json with_storage_here(Json job, const std::string& folder) {
+  const auto states = field_of(job, "/framework/offload_optimizer");
+  const bool on_nvme = states && *states == name_of(OffloadDevice::nvme);
+  if (on_nvme && !field_of(job, kStoragePath)) set_field(job, kStoragePath, folder);
+  return job;
 }
 
 Json example_engine_job() {
@@ -78,7 +111,7 @@ Json example_engine_job() {
                 {"n_positions", 64},
                 {"vocab_size", 256}}},
               {"cluster", "4xA100-40GB"},
-              {"framework", {{"name", kEngine}, {"zero_stage", 2}, {"device", "host"}}},
+              {"framework", {{"name", engine_name()}, {"zero_stage", 2}, {"device", "host"}}},
               {"workload", {{"micro_batch", 4}, {"sequence_length", 64}}},
               {"precision", "bf16-master"},
               {"optimizer", {{"name", "adamw"}, {"lr", 2e-3}, {"weight_decay", 0.1}}},

@@ -14,13 +14,16 @@ namespace shardplan::gui {
 enum class EngineDevice : std::uint8_t { host, gpus };
 
 /// `written` is the job's text, `job` what it means. A job of another framework becomes one of the
-/// native engine with its ZeRO stage and what it keeps on the host; one of the native engine stays
-/// what it is, but for the device. Files that it names have whole paths.
+/// native engine with its ZeRO stage and what it keeps on host and NVMe; one of the native engine
+/// stays what it is, but for the device. Files that it names have whole paths.
 Json engine_job(const Json& written, const Job& job, const std::string& directory,
                 EngineDevice device);
 
 /// Whether a job is the native engine's own.
 bool runs_on_engine(const Job& job);
+
+/// The job with a folder for its states on NVMe: `folder`, where it names none.
+Json with_storage_here(Json job, const std::string& folder);
 
 /// A model of 170,000 parameters on four ranks of a CPU: a few seconds.
 Json example_engine_job();

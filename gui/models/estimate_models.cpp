@@ -71,16 +71,25 @@ std::vector<ResourceLine> EstimateModels::resources(const Answer& a) {
   return out;
 }
 
+std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan) {
+  std::vector<Share> out;
+  for (const CategoryLine& line : e.breakdown)
+    if (line.at_peak > 0)
+      out.push_back({words(report::words_of(line.category, plan.cluster.gpu.abilities)),
+                     bytes(line.at_peak),
+                     words(line.source),
+                     {},
+                     static_cast<double>(line.at_peak),
+                     static_cast<int>(index_of(line.category))});
+  return out;
+}
+
 std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan,
                                              const Calibration& calibration) {
-  std::vector<Share> out;
-  for (const CategoryLine& line : e.breakdown) {
-    if (line.at_peak <= 0) continue;
-    out.push_back({words(report::words_of(line.category, plan.cluster.gpu.abilities)),
-                   bytes(line.at_peak), words(line.source),
-                   Provenance::category(e, plan, line, calibration),
-                   static_cast<double>(line.at_peak), static_cast<int>(index_of(line.category))});
-  }
+  std::vector<Share> out = breakdown(e, plan);
+  for (Share& share : out)
+    share.hint = Provenance::category(e, plan, e.breakdown[static_cast<std::size_t>(share.colour)],
+                                      calibration);
   return out;
 }
 

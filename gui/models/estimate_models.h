@@ -43,7 +43,10 @@ class EstimateModels {
 
  public:
   static std::vector<ResourceLine> resources(const Answer& a);
-  /// All categories that are there at the peak, in their own order: a bar's segments.
+  /// All categories that are there at the peak, in their own order: a bar's segments. Without
+  /// hints: a bar that follows a slider asks for them when somebody points at it.
+  static std::vector<Share> breakdown(const Estimate& e, const Plan& plan);
+  /// The same with their hints.
   static std::vector<Share> breakdown(const Estimate& e, const Plan& plan,
                                       const Calibration& calibration);
   static std::vector<Share> time(const Answer& a);

@@ -55,7 +55,8 @@ std::vector<std::size_t> naming_axes(const std::vector<std::size_t>& axes,
 }
 
 QString value_of(const SearchSpace& space, const Found& found, std::size_t axis) {
-  return words(space.axes[axis].values[found.choice[axis]]);
+  const Axis& a = space.axes[axis];
+  return words((a.labels.empty() ? a.values : a.labels)[found.choice[axis]]);
 }
 
 QString named_value(const SearchSpace& space, const Found& found, std::size_t axis) {

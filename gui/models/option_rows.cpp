@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/quantity.h"
-#include "frameworks/registry.h"
 #include "job/fields.h"
 #include "load/options.h"
 #include "lowering/rlhf/roles.h"
@@ -15,6 +14,7 @@
 #include "models/messages.h"
 #include "models/option_field.h"
 #include "models/text.h"
+#include "options/groups.h"
 #include "options/tables.h"
 #include "options/words.h"
 
@@ -31,34 +31,11 @@ constexpr OptionInfo kIdle{.key = "idle",
                            .kind = OptionKind::choice,
                            .choices = kIdlePlaces};
 
-bool applies(const OptionGroup& group, const Job& job) {
-  const WorkKind kind = job.plan.workload.kind;
-  const bool trains = kind == WorkKind::train, generates = kind == WorkKind::inference;
-  const std::string_view framework = name_of(job.plan.framework.kind);
-  const std::string_view name = group.name;
-  if (name == "job") return false;  // model and machine have pages of their own
-  if (name == "training") return trains;
-  if (name == "lora") return !generates;
-  if (name == "inference" || name == "engine") return generates;
-  if (name == "rlhf" || name == "rollout") return job.rlhf.has_value();
-  if (name == "hybrid_engine") return job.rlhf.has_value() && framework == "deepspeed";
-  if (name == "moe") return framework == "deepspeed";
-  if (name == "optimizer" || name == "checkpointing") return !generates;
-  for (const FrameworkTraits* traits : all_frameworks())
-    if (name == std::string_view(traits->name)) return name == framework;
-  return true;
-}
-
-/// What a model can say for itself, where several take part: core/io/load/rlhf.cpp lays it over
-/// what the job says.
-bool is_of_role(const OptionGroup& group, const Job& job) {
-  for (const char* name :
-       {"framework", "preset", "precision", "optimizer", "checkpointing", "rest"})
-    if (group.name == std::string_view(name)) return true;
-  return group.name == std::string_view(name_of(job.plan.framework.kind));
-}
-
-void add(std::vector<OptionRow>& rows, const OptionGroup& group, std::string_view before) {
+/// Those that a job with that plan has; `before`: the pointer of what says them.
+void add(std::vector<OptionRow>& rows, const ScopedOptions& options, const Plan& plan,
+         std::string_view before) {
+  if (!options.scope.of_run || !applies(options.scope, plan)) return;
+  const OptionGroup& group = options.group;
   for (const ListedOption& option : group.options)
     if (option.info->kind != OptionKind::block)
       rows.push_back({option.info, std::string(before) + pointer_to(group.path, option.info->key),
@@ -120,10 +97,9 @@ QString words_of(const Json& value) {
 }  // namespace
 
 std::vector<OptionRow> option_rows(const Job& job) {
-  static const std::vector<OptionGroup> kGroups = all_option_groups();
+  static const std::vector<ScopedOptions> kAll = all_scoped_options();
   std::vector<OptionRow> rows;
-  for (const OptionGroup& group : kGroups)
-    if (group.name != std::string_view("cluster") && applies(group, job)) add(rows, group, "");
+  for (const ScopedOptions& options : kAll) add(rows, options, job.plan, "");
   if (!job.rlhf) return rows;
   for (const Role& role : job.rlhf->roles) {
     if (role.kind == RoleKind::actor) continue;  // says what the job says
@@ -131,8 +107,8 @@ std::vector<OptionRow> option_rows(const Job& job) {
     rows.push_back({&info_of(job_option_table(), "model"), own + "/model", {}});
     rows.push_back({&kIdle, own + "/idle", std::int64_t{0}});
     rows.push_back({&info_of(rlhf_table(), "token_budget"), own + "/token_budget", {}});
-    for (const OptionGroup& group : kGroups)
-      if (is_of_role(group, job)) add(rows, group, own);
+    for (const ScopedOptions& options : kAll)
+      if (options.scope.of_each_model) add(rows, options, role.plan, own);
   }
   return rows;
 }
@@ -183,10 +159,8 @@ QString OptionsModel::range(const OptionInfo& option) {
 }
 
 QString OptionsModel::open_words(const OptionRow& row) {
-  const QString rule = text(row.info->default_text);
-  QString value = rule.isEmpty() ? text(in_words(*row.info, row.fallback)) : rule;
-  // A rule of several words is English.
-  if (rule.contains(QLatin1Char(' ')) && language() != QStringLiteral("en")) value.clear();
+  const std::string_view rule = row.info->default_text;
+  QString value = rule.empty() ? text(in_words(*row.info, row.fallback)) : words(rule);
   value.remove(QLatin1Char('`')).remove(QLatin1Char('*'));
   return value.isEmpty() ? tr("left open") : tr("left open: %1").arg(value);
 }

@@ -1,5 +1,6 @@
 #include "models/session.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,6 +14,8 @@
 
 namespace shardplan::gui {
 namespace {
+
+constexpr std::chrono::milliseconds kRest{60};
 
 /// What makes a job fit; of one that does, what makes it faster.
 std::vector<Fix> changes_for(const Job& job, const WrittenJob& written, const Estimate& now,
@@ -45,12 +48,13 @@ void Session::recompute() {
   Q_EMIT answered();
 }
 
-/// The answer is painted first: the threads that look for fixes would take the processor from it.
+/// When a slider rests: the threads that look for fixes would take the processor from the answers
+/// to its next moves, and what they found would be dropped.
 void Session::find_fixes_later() {
   finder_.cancel();
   find_fixes_soon_.stop();
   if (answer_.estimate) {
-    find_fixes_soon_.start(0);
+    find_fixes_soon_.start(kRest);
   } else {
     Q_EMIT fixes_changed();
   }

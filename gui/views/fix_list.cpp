@@ -37,8 +37,9 @@ void FixList::refresh() {
   const Answer& a = session_.answer();
   const bool waits =
       session_.is_finding_fixes() && !rows_.empty() && !rows_.front().whole->isHidden();
+  const QPalette::ColorRole ink = waits ? QPalette::PlaceholderText : QPalette::WindowText;
   for (const Row& row : rows_)
-    row.label->setForegroundRole(waits ? QPalette::PlaceholderText : QPalette::WindowText);
+    if (row.label->foregroundRole() != ink) row.label->setForegroundRole(ink);
   if (waits) return;
   const std::size_t count = a.estimate ? session_.fixes().size() : 0;
   while (rows_.size() < count) add_row();

@@ -27,6 +27,10 @@ Legend::Legend(QWidget* parent) : QWidget(parent) {
 }
 
 void Legend::set_entries(std::vector<LegendEntry> entries) {
+  const auto same = [](const LegendEntry& a, const LegendEntry& b) {
+    return a.text == b.text && a.brush == b.brush;
+  };
+  if (std::equal(entries.begin(), entries.end(), entries_.begin(), entries_.end(), same)) return;
   const int before = lines(width());
   entries_ = std::move(entries);
   QStringList spoken;

@@ -10,6 +10,7 @@ MeterBar::MeterBar(QWidget* parent) : QWidget(parent) {
 }
 
 void MeterBar::set_amounts(double needed, double upper, double available) {
+  if (needed == needed_ && upper == upper_ && available == available_) return;
   needed_ = needed;
   upper_ = upper;
   available_ = available;

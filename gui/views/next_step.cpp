@@ -27,7 +27,8 @@ NextStep::NextStep(Session& session, QWidget* parent) : QWidget(parent), session
 void NextStep::refresh() {
   const Answer& a = session_.answer();
   const bool waits = session_.is_finding_fixes() || !a.estimate;
-  label_->setForegroundRole(waits ? QPalette::PlaceholderText : QPalette::WindowText);
+  const QPalette::ColorRole ink = waits ? QPalette::PlaceholderText : QPalette::WindowText;
+  if (label_->foregroundRole() != ink) label_->setForegroundRole(ink);
   const bool is_there = !waits && !session_.fixes().empty();
   apply_->setEnabled(is_there);
   if (waits) return;

@@ -4,6 +4,7 @@
 #include <QWidget>
 #include <vector>
 
+#include "models/session.h"
 #include "views/share_bar.h"
 #include "views/text_label.h"
 
@@ -13,15 +14,16 @@ class RankBars : public QWidget {
   Q_OBJECT
 
  public:
-  explicit RankBars(QWidget* parent = nullptr);
-  /// Nothing is shown when all GPUs are alike.
-  void set_answer(const Answer& answer, const Calibration& calibration);
+  explicit RankBars(Session& session, QWidget* parent = nullptr);
+  /// Brings the bars up to the session's answer. Nothing is shown when all GPUs are alike.
+  void refresh();
 
  private:
   struct Row {
     TextLabel* name;
     ShareBar* bar;
   };
+  Session& session_;
   std::vector<Row> rows_;
 };
 

@@ -53,6 +53,15 @@ std::vector<LegendEntry> ShareBar::legend(LegendWords words) const {
   return entries;
 }
 
+void ShareBar::set_hints(std::function<QString(std::size_t)> hint_of) {
+  hint_of_ = std::move(hint_of);
+}
+
+QString ShareBar::hint_of(std::size_t share) const {
+  const QString& own = shares_[share].hint;
+  return own.isEmpty() && hint_of_ ? hint_of_(share) : own;
+}
+
 void ShareBar::set_longest(double longest) {
   longest_ = longest;
   update();
@@ -90,7 +99,7 @@ bool ShareBar::event(QEvent* event) {
     QToolTip::hideText();
     event->ignore();
   } else {
-    QToolTip::showText(help->globalPos(), shares_[static_cast<std::size_t>(at)].hint, this);
+    QToolTip::showText(help->globalPos(), hint_of(static_cast<std::size_t>(at)), this);
   }
   return true;
 }
@@ -185,9 +194,8 @@ void ShareBar::focusOutEvent(QFocusEvent* event) {
 
 void ShareBar::select(int share) {
   selected_ = share;
-  const Share& s = shares_[static_cast<std::size_t>(share)];
-  QToolTip::showText(mapToGlobal(area_of(static_cast<std::size_t>(share)).center().toPoint()),
-                     s.hint, this);
+  const auto at = static_cast<std::size_t>(share);
+  QToolTip::showText(mapToGlobal(area_of(at).center().toPoint()), hint_of(at), this);
   update();
 }
 

@@ -23,6 +23,8 @@ class ShareBar : public QWidget {
   /// 0: none.
   void set_shares(std::vector<Share> shares, double limit = 0, double upper = 0,
                   QString limit_text = {});
+  /// Gives the hint of a share that has none of its own, when somebody asks.
+  void set_hints(std::function<QString(std::size_t)> hint_of);
   /// The value at the right end at least: bars side by side have one scale.
   void set_longest(double longest);
 
@@ -47,9 +49,11 @@ class ShareBar : public QWidget {
   void paint_label(QPainter& painter, const Share& share, const QRectF& part) const;
   int share_at(const QPointF& position) const;
   void select(int share);
+  QString hint_of(std::size_t share) const;
   double scale() const;  ///< the value at the right end
 
   std::function<QBrush(int)> ink_;
+  std::function<QString(std::size_t)> hint_of_;
   std::vector<Share> shares_;
   double total_ = 0, limit_ = 0, upper_ = 0, longest_ = 0;
   QString limit_text_;

@@ -1,6 +1,7 @@
 #include "wizard/validate_page.h"
 
 #include <QClipboard>
+#include <QDir>
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QGuiApplication>
@@ -157,7 +158,8 @@ void ValidatePage::start() {
   const QString name = subject() == Subject::example ? QStringLiteral("example")
                        : file.isEmpty()              ? QStringLiteral("run")
                                                      : file;
-  run_.start({job, name, steps_->value()});
+  const std::string storage = QDir::tempPath().toStdString();  // the file there has no name
+  run_.start({with_storage_here(job, storage), name, steps_->value()});
 }
 
 void ValidatePage::show_example() {

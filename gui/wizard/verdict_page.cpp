@@ -75,7 +75,11 @@ QWidget* VerdictPage::make_memory() {
   memory_ = new ShareBar(category_brush, this);
   memory_->setAccessibleName(tr("Memory of the fullest GPU"));
   memory_->setObjectName(QStringLiteral("memory"));
-  ranks_ = new RankBars(this);
+  memory_->set_hints([this](std::size_t share) {
+    const Answer& a = answer();
+    return EstimateModels::breakdown(*a.estimate, a.job->plan, calibration()).at(share).hint;
+  });
+  ranks_ = new RankBars(session(), this);
   largest_ = new TextLabel(TextLabel::Lines::wrapped, this);
   largest_->setObjectName(QStringLiteral("largest"));
   timeline_ = new TimelineView(this);
@@ -185,11 +189,11 @@ void VerdictPage::show_answer() {
   subject_->set_text(JobWords::subject(a));
   method_->set_text(JobWords::method(a));
   resources_->set_resources(EstimateModels::resources(a));
-  memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
+  memory_->set_shares(EstimateModels::breakdown(e, a.job->plan),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
   memory_legend_->set_entries(memory_->legend(ShareBar::LegendWords::names));
-  ranks_->set_answer(a, calibration());
+  ranks_->refresh();
   largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
   timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));

@@ -67,7 +67,7 @@ void slider_moves(benchmark::State& state, const char* job, const char* name, in
   QCoreApplication::processEvents();
   auto* slider = window.findChild<QSlider*>(QLatin1String(name));
   double painting = 0, complete = 0;
-  std::vector<double> moves;
+  std::vector<double> moves, of_stops(static_cast<std::size_t>(stops));
   for (auto _ : state) {
     const int next = (slider->value() + 1) % stops;
     const auto begin = Clock::now();
@@ -82,6 +82,7 @@ void slider_moves(benchmark::State& state, const char* job, const char* name, in
     QCoreApplication::sendPostedEvents();
     complete += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     moves.push_back(processor_end - processor_begin);
+    of_stops[static_cast<std::size_t>(next)] += moves.back();
     painting += processor_end - shown;
   }
   const auto mean = [](double sum) {
@@ -89,6 +90,9 @@ void slider_moves(benchmark::State& state, const char* job, const char* name, in
   };
   state.counters["processor_ms"] = mean(std::accumulate(moves.begin(), moves.end(), 0.0));
   state.counters["paint_ms"] = mean(painting);
+  // Of the stop whose moves take longest: the mean that other programs disturb less.
+  const double turns = static_cast<double>(moves.size()) / stops;
+  state.counters["slowest_stop_ms"] = *std::max_element(of_stops.begin(), of_stops.end()) / turns;
   std::sort(moves.begin(), moves.end());
   state.counters["p99_ms"] = moves[moves.size() * 99 / 100];
   state.counters["worst_ms"] = moves.back();

@@ -10,6 +10,7 @@
 #include "load/options.h"
 #include "lowering/rlhf/roles.h"
 #include "models/option_rows.h"
+#include "options/groups.h"
 #include "options/tables.h"
 
 namespace shardplan::gui {
@@ -63,8 +64,8 @@ TEST(Options, AreThoseOfEveryTableThatApplies) {
     for (int row = 0; row < listed.model.rowCount(); ++row)
       seen.insert(listed.model.row(row).pointer);
   }
-  for (const OptionGroup& group : all_option_groups()) {
-    if (group.name == "job" || group.name == "cluster") continue;  // of pages of their own
+  for (const auto& [group, scope] : all_scoped_options()) {
+    if (!scope.of_run) continue;  // of pages of their own
     for (const ListedOption& option : group.options) {
       if (option.info->kind == OptionKind::block) continue;
       std::string pointer = "/" + std::string(group.path) + (group.path.empty() ? "" : "/") +

@@ -13,7 +13,9 @@
 
 #include <QAbstractScrollArea>
 #include <QApplication>
+#include <QComboBox>
 #include <QFontDatabase>
+#include <QLineEdit>
 #include <QPainter>
 #include <QTest>
 #include <QToolButton>
@@ -22,6 +24,7 @@
 #include "application.h"
 #include "gui/picture_difference.h"
 #include "gui_testing.h"
+#include "models/record_library.h"
 
 namespace shardplan::gui {
 namespace {
@@ -37,11 +40,23 @@ constexpr const char* kDeepSpeed = R"({"model": "gpt2", "cluster": "4xA100-40GB"
     "framework": {"name": "deepspeed", "ds_config": {"train_batch_size": 30,
       "bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_com": true}}}})";
 
+/// Its memory is counted to the byte, and a record is never changed.
+constexpr const char* kRecord = "h100-1x-native-z0-gpt2-fp32-b2-s512-accumulation8-stages-alike";
+
 struct Pictured {
   const char* page;
   const char* job;
-  std::vector<const char*> covered;  ///< widgets, by their names
+  std::vector<const char*> covered;  ///< widgets, by their names; of tables their rows
+  void (*prepare)(MainWindow& window) = nullptr;
 };
+
+/// One record alone, by a figure that is exact.
+void choose_record(MainWindow& window) {
+  auto* figure = window.findChild<QComboBox*>(QStringLiteral("accuracy_figure"));
+  figure->setCurrentIndex(figure->findData(static_cast<int>(Figure::allocated_peak)));
+  window.findChild<QLineEdit*>(QStringLiteral("accuracy_words"))
+      ->setText(QString::fromLatin1(kRecord));
+}
 
 const std::vector<Pictured>& pictured() {
   static const std::vector<Pictured> kPages{
@@ -51,12 +66,23 @@ const std::vector<Pictured>& pictured() {
       {"training", kDeepSpeed, {"summary"}},
       {"verdict", kCounted, {"next_step", "rates", "time", "time_legend", "fixes", "gpu_margin"}},
       {"plan", kDeepSpeed, {"summary"}},
-      {"compare", kCounted, {"comparison"}}};
+      {"compare", kCounted, {"comparison"}},
+      {"accuracy", kCounted, {"accuracy_like", "accuracy_about"}, choose_record},
+      {"validate", kCounted, {}},
+      {"rent", kCounted, {"rent_summary"}}};
   return kPages;
 }
 
 class Pictures : public testing::TestWithParam<const char*> {
  protected:
+  /// Beside the built-in records, as a person adds it.
+  static void SetUpTestSuite() {
+    const fs::path record = fs::path(SHARDPLAN_SOURCE_DIR) / "data/measurements/training/native" /
+                            (std::string(kRecord) + ".json");
+    const RecordLibrary::Added added =
+        RecordLibrary().add({QString::fromStdString(record.string())}, load_workbench().hardware);
+    ASSERT_EQ(added.records, 1);
+  }
   void SetUp() override {
     for (const char* family :
          {"DejaVu Sans", "DejaVu Sans Mono", "Noto Sans CJK JP", "Noto Sans CJK KR"})
@@ -77,15 +103,18 @@ class Pictures : public testing::TestWithParam<const char*> {
         static_cast<int>(MainWindow::page_names().indexOf(QLatin1String(page.page))));
     application_->session().find_fixes_now();
     while (window().is_busy()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+    if (page.prepare != nullptr) page.prepare(window());
   }
 
   /// The window as it is, what is `covered` painted over.
   QImage take(const Pictured& page) {
     QCoreApplication::processEvents();
     QCoreApplication::processEvents();  // the layout follows what came
+    // The button that clears a line fades in by the clock.
     for (QToolButton* button : window().findChildren<QToolButton*>())
-      if (button->inherits("QLineEditIconButton") && button->property("opacity").toDouble() > 0)
-        button->setProperty("opacity", 1.0);  // it fades in by the clock
+      if (const auto* line = qobject_cast<QLineEdit*>(button->parentWidget());
+          line != nullptr && button->inherits("QLineEditIconButton") && !line->text().isEmpty())
+        button->setProperty("opacity", 1.0);
     QImage image(window().size(), QImage::Format_RGB32);
     window().render(&image);
     QPainter painter(&image);

@@ -72,6 +72,16 @@ TEST_F(Translations, OfMistakesAreWhole) {
       R"({"model": "gpt2", "cluster": "4x40GB", "optimizer": "adamx"})",
       R"({"model": "t5-base", "cluster": "4x40GB", "framework": "native"})",
       R"({"model": "gpt2", "cluster": "4x40GB", "parallel": {"tensor": 5}})",
+      R"({"model": "gpt2", "cluster": "4x40GB", "framework": "native", "attention": "eager"})",
+      R"({"model": "gpt2", "cluster": "4x40GB", "framework": "native", "optimizer": "sgd"})",
+      R"({"model": "gpt2", "cluster": "4x40GB", "workload": {"method": "lora"}})",
+      R"({"model": "llama-3.2-1b", "cluster": "4x40GB", "framework": "native",
+          "workload": {"method": "lora"}})",
+      R"({"model": "gpt2", "cluster": "4x40GB", "framework": {"name": "native", "zero_stage": 1,
+          "offload_param": "cpu", "offload_optimizer": "cpu"}})",
+      R"({"model": "gpt2", "cluster": "4x40GB", "framework": {"name": "native", "zero_stage": 2},
+          "parallel": {"pipeline": 2}})",
+      R"({"model": "t5-base", "cluster": "4x40GB", "compile": true})",
       R"({"model": "gpt2", "cluster": "4x40GB", "unheard_of": 1})"};
   for (const char* language : {"ja", "ko"}) {
     QLocale::setDefault(QLocale(QLatin1String(language)));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gui_testing.h"
+#include "job/fields.h"
 #include "models/engine_job.h"
 #include "models/run_models.h"
 #include "support/subprocess.h"
@@ -106,6 +107,41 @@ TEST(EngineJob, KeepsModelBatchStageAndOffload) {
   native.document().replace(job);
   ASSERT_TRUE(native.answer().job) << native.answer().error->message.text;
   EXPECT_TRUE(runs_on_engine(*native.answer().job));
+}
+
+TEST(EngineJob, KeepsStatesOnNvmeAndParametersOnTheHost) {
+  Session session;
+  ask(session, R"({"model": "gpt2", "cluster": "2x40GB", "checkpointing": "full",
+                   "framework": {"name": "deepspeed", "ds_config": {
+                     "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+                     "zero_optimization": {"stage": 3,
+                       "offload_optimizer": {"device": "nvme", "nvme_path": "/no/such/disk"},
+                       "offload_param": {"device": "nvme", "nvme_path": "/no/such/disk"}}}}})");
+  ASSERT_TRUE(session.answer().job);
+  const Json there = engine_job_of(session, EngineDevice::gpus);
+  EXPECT_EQ(there["framework"]["offload_optimizer"], "nvme");
+  EXPECT_EQ(there["framework"]["offload_param"], "cpu");
+  EXPECT_EQ(there["run"]["nvme"]["path"], "/no/such/disk");
+  EXPECT_EQ(with_storage_here(there, "/tmp"), there);
+  const Json here = engine_job_of(session, EngineDevice::host);
+  EXPECT_FALSE(field_of(here, "/run/nvme/path"));
+  EXPECT_EQ(with_storage_here(here, "/tmp")["run"]["nvme"]["path"], "/tmp");
+  Session native;
+  native.document().replace(here);
+  ASSERT_TRUE(native.answer().job) << native.answer().error->message.text;
+}
+
+/// The engine updates on the host what is kept there.
+TEST(EngineJob, KeepsStatesWhereParametersAre) {
+  Session session;
+  ask(session, R"({"model": "gpt2", "cluster": "2x40GB", "checkpointing": "full",
+                   "framework": {"name": "deepspeed", "zero_stage": 3, "offload_param": "cpu"}})");
+  ASSERT_TRUE(session.answer().job);
+  const Json job = engine_job_of(session, EngineDevice::gpus);
+  EXPECT_EQ(job["framework"]["offload_optimizer"], "cpu");
+  Session native;
+  native.document().replace(job);
+  EXPECT_TRUE(native.answer().job) << native.answer().error->message.text;
 }
 
 TEST(EngineJob, OfEveryFrameworkIsOneThatTheEngineReads) {

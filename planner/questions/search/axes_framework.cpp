@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "frameworks/planning_registry.h"
 #include "load/precision.h"
+#include "options/choices.h"
 #include "questions/search/axes.h"
 
 namespace shardplan {
@@ -95,7 +96,11 @@ Axis offload_axis(std::string name, std::string flag, const std::vector<OffloadD
   Axis axis;
   axis.name = std::move(name);
   axis.flag = std::move(flag);
-  for (const OffloadDevice device : all) axis.values.emplace_back(name_of(device));
+  for (const OffloadDevice device : all) {
+    axis.values.emplace_back(name_of(device));
+    const NamedValue* choice = find_choice(kOffloadDevices, name_of(device));
+    axis.labels.emplace_back(choice->label);
+  }
   return axis;
 }
 

@@ -23,7 +23,8 @@ struct AxisRule {
 struct Axis {
   std::string name;                 ///< "micro_batch"
   std::string flag;                 ///< "--micro-batches"
-  std::vector<std::string> values;  ///< as shown
+  std::vector<std::string> values;  ///< as shown, and as flags say them
+  std::vector<std::string> labels;  ///< in windows: "on the host"; empty: as `values`
   /// Sets everything that the axis decides, whatever was there; called in the order of the axes.
   std::function<void(Plan&, std::size_t value)> apply;
   std::vector<AxisRule> rules;

@@ -14,6 +14,7 @@
 #include "load/ds_config/schema.h"
 #include "load/options.h"
 #include "options/choices.h"
+#include "options/groups.h"
 #include "options/member.h"
 #include "options/tables.h"
 #include "options/words.h"
@@ -168,6 +169,37 @@ TEST(Options, EveryKeyIsSaidOnceAndEveryFlagMeansOneThing) {
       EXPECT_EQ(known->second, place) << option.info->flag;
     }
   }
+}
+
+/// The groups that a plan's kind of work and framework have.
+std::set<std::string> groups_of(const Plan& plan) {
+  std::set<std::string> names;
+  for (const auto& [group, scope] : all_scoped_options())
+    if (applies(scope, plan)) names.insert(std::string(group.name));
+  return names;
+}
+
+TEST(Options, BelongToKindsOfWorkAndToFrameworks) {
+  Plan plan;
+  std::set<std::string> names = groups_of(plan);  // DeepSpeed trains
+  for (const char* name : {"training", "lora", "deepspeed", "moe", "optimizer", "parallel"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"inference", "engine", "rlhf", "rollout", "hybrid_engine", "fsdp2"})
+    EXPECT_FALSE(names.contains(name)) << name;
+  plan.workload.kind = WorkKind::rlhf;
+  EXPECT_TRUE(groups_of(plan).contains("hybrid_engine"));
+  EXPECT_FALSE(groups_of(plan).contains("training"));
+  plan.framework.kind = FrameworkKind::fsdp2;
+  names = groups_of(plan);
+  for (const char* name : {"rlhf", "rollout", "fsdp2", "lora"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"hybrid_engine", "moe", "deepspeed"})
+    EXPECT_FALSE(names.contains(name)) << name;
+  plan.workload.kind = WorkKind::inference;
+  names = groups_of(plan);
+  EXPECT_TRUE(names.contains("engine"));
+  for (const char* name : {"lora", "optimizer", "checkpointing", "rollout"})
+    EXPECT_FALSE(names.contains(name)) << name;
 }
 
 /// What a table names by hand must be what the enumeration has.
