@@ -38,6 +38,15 @@ constexpr double kMostOverGraphs = 1.05;
 /// (the same page).
 constexpr double kMostOverUnaligned = 1.08;
 
+/// Scales of FSDP2's fp8 weights made before the step, compiled: the one run took 1.03 times what is
+/// predicted, it seems for inputs of products that are kept in 16 bits; without such scales it is
+/// met (the same page).
+constexpr double kMostOverScalesAhead = 1.04;
+
+bool has_scales_ahead(const Plan& plan) {
+  return plan.compile && plan.framework.fsdp2.float8_all_gather == Float8Gather::precomputed;
+}
+
 bool has_unaligned_head(const Model& model, const Plan& plan) {
   return plan.compiles_whole() && model.facts.vocabulary % 8 != 0;
 }
@@ -53,6 +62,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   if (model.facts.brings.per > 0) program.most_workspaces_over = kMostOverSounds;
   if (program.replays_graphs) program.most_workspaces_over *= kMostOverGraphs;
   if (has_unaligned_head(model, plan)) program.most_workspaces_over *= kMostOverUnaligned;
+  if (has_scales_ahead(plan)) program.most_workspaces_over *= kMostOverScalesAhead;
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
   const HostMemory inputs = framework.inputs_on_host(plan, run);
