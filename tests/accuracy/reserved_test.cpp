@@ -52,10 +52,15 @@ bool keeps_tensors_on_host(const Record& r) {
          zero.offload_param.device != OffloadDevice::none;
 }
 
-enum class Kind { known, few_bits, later, later_host };
+bool gathers_in_8_bits(const Record& r) {
+  return r.job.plan.framework.fsdp2.float8_all_gather != Float8Gather::none;
+}
+
+enum class Kind { known, few_bits, gathers_in_8_bits, later, later_host };
 
 Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
+  if (gathers_in_8_bits(r)) return Kind::gathers_in_8_bits;
   if (!ran_on_two_later(r)) return Kind::known;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
@@ -91,6 +96,16 @@ TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
     EXPECT_LE(100 * std::abs(s.largest), 2.3) << group.name;
   }
+}
+
+/// Scales made ahead and compiled: 2.64 % too low, for a cause that is not known. The bound holds
+/// it.
+TEST(Reserved, KnowsWhatItMissesOfGathersIn8Bits) {
+  const Accuracy accuracy = errors_of_records(Kind::gathers_in_8_bits);
+  ASSERT_EQ(accuracy.groups.size(), 1);
+  const ErrorSummary& s = accuracy.groups.front().figures[index_of(Figure::reserved)];
+  EXPECT_GE(s.count, 3);
+  EXPECT_LE(100 * std::abs(s.largest), 2.7) << s.worst;
 }
 
 void expect_within(Kind kind, const std::map<std::string, double>& largest) {
