@@ -57,7 +57,7 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
       traits_of(plan).graph_bytes(plan) > 0)
     assumed.emplace_back(
         "pieces of layers between Liger's functions are cut at DDP's buckets, after the source of "
-        "PyTorch 2.11: no run confirms it yet, the one that was tried stopped");
+        "PyTorch 2.11: no run confirms it yet; of two that were tried one stopped");
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
     assumed.emplace_back(
         "bitsandbytes 0.50's operators as PyTorch 2.11 compiles them: a run confirms it, and "

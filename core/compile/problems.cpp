@@ -122,9 +122,8 @@ Problem cut_layers_problem(const Model& model, const Plan& plan) {
   if (!stops) return std::nullopt;
   return problem(
       "the step stops: DDP's buckets cut layers of Liger-Kernel 0.8.5 between a norm and the sum "
-      "that reads its input too, which PyTorch 2.11 then hands on in another shape (\"Attempting "
-      "to "
-      "broadcast a dimension\", seen while tracing, on no run)",
+      "that reads its input too, which PyTorch 2.11 then hands on in another shape ("
+      "\"Attempting to broadcast a dimension\", seen while tracing, on no run)",
       "false, kernels torch, checkpointing full, or framework fsdp2 with {\"scope\": \"block\"}");
 }
 

@@ -1,6 +1,8 @@
 #include "estimate/rlhf.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "estimate/assemble.h"
@@ -69,14 +71,14 @@ namespace {
 DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
-  bool known = true;
+  std::optional<std::string_view> unknown_because;
   for (const RlhfPart& part : rlhf_parts(rlhf)) {
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
-    known = known && own.step_seconds > 0;
+    if (own.step_seconds <= 0) unknown_because = own.unknown_because;
     for (std::int64_t k = 0; k < part.times; ++k) add(time, own, part.phase);
   }
   const Workload& w = plan.workload;
-  if (known) {
+  if (!unknown_because) {
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
     time.tokens_per_second = static_cast<double>(w.micro_batch * w.gradient_accumulation *
@@ -84,7 +86,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
                              time.step_seconds;
   } else {
     time = {};
-    if (knows_time(plan)) time.unknown_because = "how many GPUs the rollout engine has is not said";
+    time.unknown_because = *unknown_because;
   }
   Program program = lower_rlhf(rlhf);
   const ReservedRuns runs = allocator_run(rlhf, calibration, program);

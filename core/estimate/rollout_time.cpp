@@ -100,12 +100,16 @@ TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
                                    const TimeRates& rates) {
   const RolloutEngine& engine = *rlhf.rollout;
   const Plan& trainer = rlhf.roles.front().plan;
-  if (engine.place == EnginePlace::separate || !knows_time(trainer)) return {};
+  TimeEstimate sum;
+  if (!knows_time(trainer)) return sum;
+  if (engine.place == EnginePlace::separate) {
+    sum.unknown_because = "how many GPUs the rollout engine has is not said";
+    return sum;
+  }
   Plan served = rlhf.generation;
   served.workload.generation.engine = engine;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);
-  TimeEstimate sum;
   const double portions = std::floor(a.sequences / a.at_once);
   if (portions > 0) add_portions(sum, network, a, a.at_once, portions);
   const double rest = a.sequences - portions * a.at_once;
