@@ -92,6 +92,10 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   const ReservedRuns runs = allocator_run(rlhf, calibration, program);
   const MemoryProfile memory = simulate_memory(program);
   Estimate e = assemble(plan, calibration, program, memory, &runs, time);
+  if (rlhf.rollout) {  // the error of training steps says nothing of an engine's answers
+    e.time.kind = "rollout";
+    e.time.error.reset();
+  }
   if (sleeps_beside(rlhf)) {  // the allocator was asked of one turn alone
     e.phases = memory.phases;
     e.allocated = {memory.peak, memory.peak};

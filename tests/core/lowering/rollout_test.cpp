@@ -205,6 +205,12 @@ TEST(Rollout, TakesAPassForEachTokenOfAllThatFitTogether) {
   EXPECT_GT(in_turns, 7.5 * few);
 }
 
+TEST(Rollout, DoesNotBorrowTheErrorOfTrainingSteps) {
+  const TimeEstimate time = estimate_rlhf(*changed("{}").rlhf, load_calibration()).time;
+  EXPECT_GT(time.step_seconds, 0);
+  EXPECT_FALSE(time.error);
+}
+
 /// 2 × 16 GB over PCIe, and weights that all ranks gather.
 TEST(Rollout, TakesTimeToWakeAndToBeGivenWeights) {
   const double awake = generation_seconds(R"({"rollout": {"sleep_level": 0}})");
