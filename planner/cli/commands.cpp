@@ -31,7 +31,8 @@ std::vector<std::string> command_names() {
   return names;
 }
 
-void add_commands(CLI::App& app, Run& run, std::string_view asked) {
+void add_commands(CLI::App& app, Run& run, std::string_view asked, bool in_words) {
+  if (asked == "fit" && in_words) return add_fit_in_words(app, run);
   const auto known = [&](const Command& command) { return command.name == asked; };
   const bool one = std::any_of(kCommands.begin(), kCommands.end(), known);
   for (const Command& command : kCommands)

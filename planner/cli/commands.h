@@ -14,6 +14,8 @@ namespace shardplan::cli {
 /// Adds the command to `app`; `run` is set to what the command does when it was chosen.
 using Run = std::function<Exit()>;
 void add_fit(CLI::App& app, Run& run);
+/// `fit` without any of its flags, which take longer to declare than the model does to read.
+void add_fit_in_words(CLI::App& app, Run& run);
 void add_model(CLI::App& app, Run& run);
 void add_estimate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
@@ -36,8 +38,8 @@ void add_completion(CLI::App& app, Run& run);
 std::vector<std::string> command_names();
 
 /// Declares the command that is asked for, else all: their flags are hundreds, and take longer than
-/// a small answer.
-void add_commands(CLI::App& app, Run& run, std::string_view asked);
+/// a small answer. `in_words`: none of the arguments is a flag.
+void add_commands(CLI::App& app, Run& run, std::string_view asked, bool in_words = false);
 
 /// --format and -o, which every command has.
 void add_output(CLI::App& command, Output& output,

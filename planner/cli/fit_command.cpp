@@ -25,21 +25,32 @@ Exit run_fit(const FitArguments& arguments) {
   return a.estimate.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
 
-}  // namespace
-
-void add_fit(CLI::App& app, Run& run) {
+void declare(CLI::App& app, Run& run, bool with_flags) {
   auto a = std::make_shared<FitArguments>();
   CLI::App* command = app.add_subcommand("fit", "Will this model train on these GPUs?");
   command->footer(
       "Example: shardplan fit llama-2-7b 4xA100-40GB --sequence-length 4096 --zero-stage 2\n"
       "Exit code 0: fits; 4: does not fit.");
-  a->question.add_to(*command);
-  add_output(*command, a->output);
+  a->question.add_words(*command);
+  if (with_flags) {
+    a->question.add_flags(*command);
+    add_output(*command, a->output);
+  }
   command->callback([a, &run] {
     if (a->question.lacks_model()) throw CLI::RequiredError("MODEL");
     if (a->question.lacks_cluster()) throw CLI::RequiredError("CLUSTER");
     run = [a] { return run_fit(*a); };
   });
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Run& run) {
+  declare(app, run, true);
+}
+
+void add_fit_in_words(CLI::App& app, Run& run) {
+  declare(app, run, false);
 }
 
 void add_output(CLI::App& command, Output& output, const std::vector<std::string>& formats) {

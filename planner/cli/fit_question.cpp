@@ -8,7 +8,10 @@
 #include "cli/cost_options.h"
 #include "import/import.h"
 #include "json/given_texts.h"
+#include "load/ds_config/schema.h"
 #include "load/hardware.h"
+#include "questions/workers.h"
+#include "render/describe.h"
 
 namespace shardplan::cli {
 namespace {
@@ -72,12 +75,31 @@ void refuse_unread(const FitQuestion& a) {
                                     : "one of the two"});
 }
 
+/// The hardware, and beside it other built-in data that is kept once it was read: what DeepSpeed
+/// knows, where nothing says that another framework trains, and the words of the answer.
+HardwareCatalog read_built_in(const JobOptions& options) {
+  HardwareCatalog hardware;
+  const bool deepspeed = options.files.empty() && !options.given("--framework");
+  for_each_index(2, 0, [&](std::size_t i) {
+    if (i == 0) {
+      hardware = load_hardware_catalog();
+      return;
+    }
+    if (deepspeed) ds_schema();
+    verdict_word(Fit::fits);
+  });
+  return hardware;
+}
+
 }  // namespace
 
-void FitQuestion::add_to(CLI::App& command) {
+void FitQuestion::add_words(CLI::App& command) {
   command.add_option("MODEL", model,
                      "catalogue name, config.json, a size such as 7B, a job or a trainer's file");
   command.add_option("CLUSTER", cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
+}
+
+void FitQuestion::add_flags(CLI::App& command) {
   job.add_flags(command);
   calibration.add_flags(command);
   add_cost_flags(command, cost);
@@ -102,7 +124,7 @@ JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
                       .expected = fmt::format("the job alone, or: shardplan fit {} --cluster {}",
                                               question.model, question.cluster)});
   const JobOptions& options = question.job;
-  const HardwareCatalog hardware = load_hardware_catalog();
+  const HardwareCatalog hardware = read_built_in(options);
   const WrittenJob written{
       options.merged(defaults(question)), "<command line>", {.hardware = &hardware}};
   Job job = load_job(written.json, written.file, written.context);

@@ -46,7 +46,10 @@ Exit run_program(const std::vector<std::string>& arguments) {
   const std::string asked = arguments.empty() ? "" : arguments.front();
   try {
     if (const std::string error = command_error(asked); !error.empty()) throw UsageError(error);
-    if (asked != kVersion) add_commands(app, chosen, asked);  // every flag of every command: 15 ms
+    const bool in_words = std::ranges::none_of(
+        arguments, [](const std::string& argument) { return argument.starts_with('-'); });
+    if (asked != kVersion)
+      add_commands(app, chosen, asked, in_words);  // every flag of every command: 15 ms
     std::vector<std::string> meant(arguments.begin() + (arguments.empty() ? 0 : 1),
                                    arguments.end());
     const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };

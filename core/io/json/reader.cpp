@@ -38,6 +38,8 @@ std::string ObjectReader::path_of(std::string_view key) const {
 }
 
 const Json* ObjectReader::find(std::string_view key) {
+  constexpr std::size_t kManyKeys = 24;  // of the largest rows of the hardware catalogue
+  if (known_.empty()) known_.reserve(std::min(value_->size() + 4, kManyKeys));
   known_.emplace_back(key);
   const auto it = value_->find(key);
   return it == value_->end() || it->is_null() ? nullptr : &*it;
@@ -144,7 +146,7 @@ std::optional<std::string> ObjectReader::choice(std::string_view key,
 }
 
 void ObjectReader::finish() const {
-  for (const auto& [key, value] : value_->items()) {
+  for (const auto& [key, value] : value_->get_ref<const Json::object_t&>()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     std::vector<std::string> known = known_;
     std::sort(known.begin(), known.end());

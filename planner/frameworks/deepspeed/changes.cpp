@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "frameworks/registry.h"
 #include "load/precision.h"
 
@@ -29,9 +32,23 @@ void add_buckets(std::vector<Change>& changes, const Model& model, const Plan& p
                      "buckets"});
 }
 
-void add_reuse(std::vector<Change>& changes, const Plan& plan) {
-  if (own_zero(plan).stage != 3) return;
-  if (own_zero(plan).max_reuse_distance == 0) return;
+/// What the prefetcher keeps over the turn is at least what the distance would keep, so that
+/// another distance changes nothing (GatherPlan::kept_room).
+bool prefetches_past_reuse(const Model& model, const ZeroOptions& zero) {
+  if (zero.prefetch_bucket_size <= 0) return false;
+  if (zero.max_live_parameters <= zero.max_reuse_distance / 2) return false;
+  return std::ranges::all_of(model.modules, [&](const Module& module) {
+    std::int64_t elements = 0;
+    for (const ParameterId id : module.parameters)
+      elements += model.parameters[static_cast<std::size_t>(id)].numel;
+    return elements < zero.max_live_parameters;
+  });
+}
+
+void add_reuse(std::vector<Change>& changes, const Model& model, const Plan& plan) {
+  const ZeroOptions& zero = own_zero(plan);
+  if (zero.stage != 3 || zero.max_reuse_distance == 0) return;
+  if (prefetches_past_reuse(model, zero)) return;
   changes.push_back({"no parameters kept from forward to backward",
                      "zero_optimization.stage3_max_reuse_distance: 0",
                      [](Plan& p) { p.framework.deepspeed.zero.max_reuse_distance = 0; }, "reuse"});
@@ -41,7 +58,7 @@ void add_reuse(std::vector<Change>& changes, const Plan& plan) {
 
 void deepspeed_changes(std::vector<Change>& changes, const Model& model, const Plan& plan) {
   add_buckets(changes, model, plan);
-  add_reuse(changes, plan);
+  add_reuse(changes, model, plan);
 }
 
 void deepspeed_offloads(std::vector<Change>& changes, const Plan& plan) {
