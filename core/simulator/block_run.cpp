@@ -15,11 +15,14 @@ constexpr std::int64_t kMostSteps = 5;
 BlockRun::Stop BlockRun::run(const StopBefore& before) {
   using Kind = BlockRow::Kind;
   const std::span<const BlockRow> rows = script_->rows;
+  const std::size_t ahead = std::min(before.row, rows.size());
   while (!done_) {
-    if (at_ == before.row) return Stop::at_row;
-    if (at_ == rows.size()) {
-      end_step();
-      continue;
+    if (at_ >= ahead) {
+      if (at_ == before.row) return Stop::at_row;
+      if (at_ == rows.size()) {
+        end_step();
+        continue;
+      }
     }
     const BlockRow& row = rows[at_];
     switch (row.kind) {

@@ -28,17 +28,16 @@ std::size_t FreeBlocks::place_of(std::int64_t size) const {
   return static_cast<std::size_t>(at - sizes_.begin());
 }
 
-/// The list of `size`, if it ever had one.
+/// The list of `size`, if it was asked for lately.
 FreeBlocks::ListId FreeBlocks::find(std::int64_t size) {
-  ListId& known = recent(size);
-  if (known != kNoList && lists_[known].size == size) return known;
-  const std::size_t place = place_of(size);
-  if (place == sizes_.size() || sizes_[place].size != size) return kNoList;
-  return known = sizes_[place].list;
+  const ListId known = recent(size);
+  return known != kNoList && lists_[known].size == size ? known : kNoList;
 }
 
+/// The list of a size that was not asked for lately, made where there is none.
 FreeBlocks::ListId FreeBlocks::add_list(std::int64_t size) {
   const std::size_t place = place_of(size);
+  if (place < sizes_.size() && sizes_[place].size == size) return recent(size) = sizes_[place].list;
   if (sizes_.size() >= kManySizes)
     for (const std::size_t near : {place, place - 1}) {
       if (near >= sizes_.size() || !lists_[sizes_[near].list].entries.empty()) continue;

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "questions/changes.h"
 #include "questions/compare.h"
 #include "questions/fixes.h"
 #include "questions/largest.h"
@@ -261,6 +264,31 @@ TEST(FindFixes, CombinesChangesOnlyWhenNoneIsEnough) {
   }
   EXPECT_EQ(estimate(model, changed, Calibration{}).device.point, fixes[0].after.device.point);
   EXPECT_LT(fixes[0].after.device.point, now.device.point);
+}
+
+/// With DeepSpeed's defaults the prefetcher keeps more over the turn than the distance does.
+TEST(LighterChanges, HaveTheReuseDistanceWhereItDecides) {
+  const Model model = model_of(kLlama);
+  Plan plan = limited(3, 4, 24);
+  ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const auto offered = [&] {
+    return std::ranges::any_of(lighter_changes(model, plan),
+                               [](const Change& change) { return change.subject == "reuse"; });
+  };
+  const auto saved = [&] {
+    Plan none = plan;
+    none.framework.deepspeed.zero.max_reuse_distance = 0;
+    return estimate(model, plan, Calibration{}).device.point -
+           estimate(model, none, Calibration{}).device.point;
+  };
+  EXPECT_FALSE(offered());
+  EXPECT_EQ(saved(), 0);
+  zero.max_live_parameters = 50'000'000;
+  EXPECT_TRUE(offered());
+  EXPECT_GT(saved(), 0);
+  zero.prefetch_bucket_size = 0;
+  EXPECT_TRUE(offered());
+  EXPECT_GT(saved(), 0);
 }
 
 TEST(CompareStages, NeedLessGpuMemoryStageByStage) {
