@@ -215,12 +215,12 @@ std::vector<Fix> evaluate_alone(Evaluations& evaluations, const Estimate& now) {
   return fixes;
 }
 
-/// What evaluate_alone() asks about a job that fits, however much any of it helps: so it can be
-/// asked beside the job itself.
+/// What evaluate_alone() asks about a job that fits, unless everything before it helps: so it can
+/// be asked beside the job itself.
 Sets asked_anyway(const Asked& asked, std::size_t wanted) {
   Sets all;
   for (auto& [sacrifice, sets] : alone(asked.possible({}, true))) {
-    if (all.size() >= wanted) break;
+    if (all.size() > wanted) break;
     if (sacrifice == Sacrifice::more_gpus) sets.resize(std::min<std::size_t>(sets.size(), 1));
     for (std::vector<Change>& set : sets) all.push_back(std::move(set));
   }
