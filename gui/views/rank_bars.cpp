@@ -2,7 +2,6 @@
 
 #include <QGridLayout>
 
-#include "base/format.h"
 #include "models/provenance.h"
 #include "models/text.h"
 #include "views/colours.h"
@@ -45,7 +44,7 @@ void RankBars::refresh() {
     rows_[i].bar->setVisible(used);
     if (!used) continue;
     const Estimate& e = answer.ranks[i];
-    rows_[i].name->set_text(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
+    rows_[i].name->set_text(tr("GPU %1: %2").arg(e.rank).arg(bytes_text(e.device.point)));
     rows_[i].bar->setAccessibleName(rows_[i].name->text());
     set_hint(rows_[i].name, Provenance::device(e, answer.job->plan));
     rows_[i].bar->set_shares(EstimateModels::breakdown(e, answer.job->plan),

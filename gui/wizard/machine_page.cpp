@@ -6,7 +6,6 @@
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
 #include "job/fields.h"
 #include "models/catalogue_models.h"
 #include "models/core_words.h"
@@ -76,9 +75,8 @@ QLayout* MachinePage::make_choices() {
   connect(here, &QPushButton::clicked, this, &MachinePage::use_detected);
   layout->addWidget(here);
   auto* found = make_text(this);
-  found->setText(
-      tr("Found here: %1 of host memory, %2 of NVMe.")
-          .arg(text(format_bytes(detected_.host_memory)), text(format_bytes(detected_.nvme))));
+  found->setText(tr("Found here: %1 of host memory, %2 of NVMe.")
+                     .arg(bytes_text(detected_.host_memory), bytes_text(detected_.nvme)));
   found->setObjectName(QStringLiteral("detected_memory"));
   found->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(found);

@@ -5,7 +5,6 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 
-#include "base/format.h"
 #include "models/job_words.h"
 #include "models/messages.h"
 #include "models/provenance.h"
@@ -191,7 +190,7 @@ void VerdictPage::show_answer() {
   resources_->set_resources(EstimateModels::resources(a));
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
-                      tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
+                      tr("usable %1").arg(bytes_text(e.usable_bytes)));
   memory_legend_->set_entries(memory_->legend(ShareBar::LegendWords::names));
   ranks_->refresh();
   largest_->set_text(EstimateModels::largest_consumer(a));
