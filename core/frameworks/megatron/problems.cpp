@@ -66,8 +66,7 @@ std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
   if (!plan.workload.lora) return std::nullopt;
   const Lora& lora = *plan.workload.lora;
   const auto problem = [](std::string_view key, std::string_view found, std::string_view expected) {
-    return DivisionProblem{fmt::format("workload.lora.{}", key),
-                           fmt::format("mcore-bridge's adapters have {}", found),
+    return DivisionProblem{fmt::format("workload.lora.{}", key), std::string(found),
                            std::string(expected)};
   };
   if (!plan.framework.megatron.transformer_engine)
@@ -75,11 +74,15 @@ std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
                            "local: mcore-bridge adapts Transformer Engine's layers alone",
                            "transformer_engine"};
   if (lora.base != Quantization::none)
-    return problem("quantization", "no base in few bits", "none");
-  if (lora.magnitudes) return problem("dora", "no DoRA (LoraParallelLinear stops)", "false");
-  if (lora.rotation_block > 0) return problem("oft_block_size", "no OFT", "LoRA");
+    return problem("quantization", "mcore-bridge's adapters have no base in few bits", "none");
+  if (lora.magnitudes)
+    return problem("dora", "mcore-bridge's adapters have no DoRA (LoraParallelLinear stops)",
+                   "false");
+  if (lora.rotation_block > 0)
+    return problem("oft_block_size", "mcore-bridge's adapters have no OFT", "LoRA");
   if (!lora.parameters.empty())
-    return problem("target_parameters", "modules as targets, those of experts too",
+    return problem("target_parameters",
+                   "mcore-bridge's adapters have modules as targets, those of experts too",
                    "workload.lora.targets");
   if (plan.parallel.tensor > 1 && !lora.saved.empty())
     return DivisionProblem{"workload.lora.modules_to_save",
