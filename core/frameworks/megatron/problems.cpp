@@ -150,16 +150,13 @@ std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, con
 }
 
 std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
-  const auto cannot = [](std::string_view what) {
-    return fmt::format("Megatron-LM has no {}", what);
-  };
   const Precision& p = plan.precision;
   if (p.autocast())
-    return DivisionProblem{"precision", cannot(fmt::format("autocast ({})", p.name)),
+    return DivisionProblem{"precision", fmt::format("Megatron-LM has no autocast ({})", p.name),
                            "bf16-master, fp16-master or fp32"};
   if (p.params != DType::f32 && !p.master)
-    return DivisionProblem{"precision", cannot("16-bit parameters without master weights"),
-                           "bf16-master"};
+    return DivisionProblem{
+        "precision", "Megatron-LM has no 16-bit parameters without master weights", "bf16-master"};
   const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
   if (cuts && !plan.parallel.sequence_parallel)
     return DivisionProblem{"framework.tp_comm_overlap", "true, without parallel.sequence_parallel",

@@ -36,44 +36,45 @@ namespace {
 
 std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
   const Lora& lora = *plan.workload.lora;
-  const auto cannot = [](std::string_view key, Said message, std::string_view expected) {
+  const auto problem = [](std::string_view key, Said message, std::string_view expected) {
     return DivisionProblem{std::string(key), std::move(message), std::string(expected)};
   };
   if (lora.dropout != 0)
-    return cannot("workload.lora.dropout", "the native engine has no dropout, of adapters neither",
-                  "0");
+    return problem("workload.lora.dropout", "the native engine has no dropout, of adapters neither",
+                   "0");
   if (lora.magnitudes)
-    return cannot("workload.lora.dora", "the native engine has no DoRA", "false");
+    return problem("workload.lora.dora", "the native engine has no DoRA", "false");
   if (lora.rotation_block != 0)
-    return cannot("workload.lora.oft_block_size", "the native engine has no OFT", "0");
+    return problem("workload.lora.oft_block_size", "the native engine has no OFT", "0");
   if (!lora.saved.empty())
-    return cannot("workload.lora.modules_to_save",
-                  "the native engine has no copies of modules that train", "no such list");
+    return problem("workload.lora.modules_to_save",
+                   "the native engine has no copies of modules that train", "no such list");
   if (!lora.whole.empty())
-    return cannot("workload.lora.train_whole",
-                  "the native engine has no modules that train as they are beside adapters",
-                  "no such list");
+    return problem("workload.lora.train_whole",
+                   "the native engine has no modules that train as they are beside adapters",
+                   "no such list");
   if (!lora.parameters.empty())
-    return cannot("workload.lora.target_parameters", "the native engine has no adapters of experts",
-                  "no such list");
+    return problem("workload.lora.target_parameters",
+                   "the native engine has no adapters of experts", "no such list");
   if (lora.prepare_kbit.value_or(false))
-    return cannot("workload.lora.prepare_kbit",
-                  "the native engine has no parameters of another type than the adapters", "false");
+    return problem("workload.lora.prepare_kbit",
+                   "the native engine has no parameters of another type than the adapters",
+                   "false");
   if (lora.base != Quantization::none && lora.base != Quantization::nf4 &&
       lora.base != Quantization::nf4_double)
-    return cannot("workload.lora.quantization",
-                  fmt::format("the native engine has no base in {}", name_of(lora.base)),
-                  "none, nf4 or nf4_double");
+    return problem("workload.lora.quantization",
+                   fmt::format("the native engine has no base in {}", name_of(lora.base)),
+                   "none, nf4 or nf4_double");
   const Parallel& p = plan.parallel;
   for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
                                     {"parallel.pipeline", p.pipeline},
                                     {"parallel.context", p.context},
                                     {"parallel.expert", p.expert}})
     if (degree > 1)
-      return cannot(key, fmt::format("the native engine has no degree {} with LoRA", degree), "1");
+      return problem(key, fmt::format("the native engine has no degree {} with LoRA", degree), "1");
   if (plan.framework.native.states_on_host())
-    return cannot("framework.offload_optimizer",
-                  "the native engine has no states on the host with LoRA", "none");
+    return problem("framework.offload_optimizer",
+                   "the native engine has no states on the host with LoRA", "none");
   return std::nullopt;
 }
 
