@@ -195,7 +195,8 @@ class RefusalReader {
   }
 
   void add(const Texts& texts) {
-    for (const Text& text : texts) found_.push_back({file_, text.words, text.said});
+    for (const Text& text : texts)
+      if (text.words != value().front().words) found_.push_back({file_, text.words, text.said});
   }
 
   static Texts value() { return {{std::string(1, Refusal::kValue)}}; }
