@@ -96,10 +96,10 @@ std::optional<std::string> unsaid(const Json& phrases, const std::string& text) 
     if (!values) continue;
     for (const auto& [name, value] : *values)
       if (is_sentence(value))
-        return filled + ": '" + value + "' stays English in '" + english + "'";
+        return shown(filled + ": '" + value + "' stays English in '" + english + "'");
     return std::nullopt;
   }
-  return filled;
+  return shown(filled);
 }
 
 class MistakesOf : public ::testing::TestWithParam<std::string> {};
