@@ -181,7 +181,6 @@ TEST_F(Translations, OfFilesThatCannotBeReadAreWhole) {
       {"hostfile", "worker-1 slots=8\nworker-2 slots=4\n"},
       // trainers' files
       {"accelerate.yaml", "distributed_type: XLA\nmixed_precision: bf16\n"},
-      {"accelerate.yaml", "compute_environment: AMAZON_SAGEMAKER\ndistributed_type: MULTI_GPU\n"},
       {"accelerate.yaml",
        "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2\n"},
       {"axolotl.yaml", "base_model: gpt2\nadapter: ia3\nmicro_batch_size: 1\ndatasets: []\n"},
@@ -201,7 +200,6 @@ TEST_F(Translations, OfFilesThatCannotBeReadAreWhole) {
       {"config.json", R"({"model_type": "gpt2", "add_cross_attention": true})"},
       {"config.json", R"({"model_type": "bert", "architectures": ["BertForChess"]})"},
       {"config.json", R"({"model_type": "mixtral", "num_experts_per_tok": 9})"},
-      {"config.json", R"({"model_type": "falcon", "layer_types": ["odd"]})"},
   };
   const TemporaryFolder folder;
   for (const char* language : {"ja", "ko"}) {
