@@ -21,7 +21,6 @@
 #include "load/ds_config/load.h"
 #include "load/engine.h"
 #include "load/framework.h"
-#include "load/generation.h"
 #include "load/images.h"
 #include "load/model.h"
 #include "load/optimizer.h"
