@@ -18,7 +18,7 @@ constexpr int kHeight = 20;
 RankBars::RankBars(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->setVerticalSpacing(1);
+  layout->setVerticalSpacing(0);
   for (std::size_t i = 0; i < kMostKinds; ++i) {
     Row row{new TextLabel(TextLabel::Lines::one, this), new ShareBar(category_brush, this)};
     row.bar->setFixedHeight(kHeight);

@@ -11,6 +11,7 @@
 #include "models/core_words.h"
 #include "models/messages.h"
 #include "models/text.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -102,7 +103,7 @@ QLayout* MachinePage::make_fields() {
   auto* fields = new QWidget(this);
   auto* form = new QFormLayout(fields);
   form->setContentsMargins(0, 0, 0, 0);
-  form->setVerticalSpacing(3);
+  form->setVerticalSpacing(half_space());
   for (MachineField& field : MachineFields::all()) add_row(form, std::move(field));
   form->addRow(notes_);
   auto* layout = new QVBoxLayout;
@@ -118,7 +119,7 @@ void MachinePage::add_row(QFormLayout* form, MachineField field) {
   row.edit->setAccessibleName(row.field.label);
   row.source->setForegroundRole(QPalette::PlaceholderText);
   auto* layout = new QHBoxLayout;
-  layout->setSpacing(8);
+  layout->setSpacing(space());
   layout->addWidget(row.edit, 1);
   layout->addWidget(row.source, 1);
   form->addRow(row.field.label, layout);
