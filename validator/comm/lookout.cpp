@@ -50,7 +50,9 @@ void Lookout::at(int rank, Activity activity, std::int64_t step) noexcept {
     mine = {activity, step};
     if (told) return name_thread(rank, activity);
   }
-  if (!first()) beat();
+  // The first process would have to tell all others: within a step its next beat does.
+  const bool in_step = activity >= Activity::forward && activity <= Activity::step;
+  if (!first() || !in_step) beat();
   name_thread(rank, activity);
 }
 

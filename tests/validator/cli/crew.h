@@ -53,7 +53,7 @@ class Crew {
 
   /// `environment`: assignments beside RANK, WORLD_SIZE and MASTER_PORT; those win.
   void start(int rank, const std::vector<std::string>& arguments,
-             std::vector<std::string> environment = {}) {
+             std::vector<std::string> environment = {}, const std::string& directory = ".") {
     environment.insert(environment.end(),
                        {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks()),
                         "MASTER_PORT=" + std::to_string(port_)});
@@ -68,6 +68,7 @@ class Crew {
       for (std::string& assignment : environment) putenv(assignment.data());
       dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+      if (chdir(directory.c_str()) != 0) _exit(127);
       execv(argv[0], argv.data());
       _exit(127);
     }
