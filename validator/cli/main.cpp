@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,13 +18,16 @@
 #include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/storage_command.h"
+#include "cli/together.h"
 #include "device/errors.h"
 #include "engine/diverged.h"
 #include "estimate/estimate.h"
+#include "launch/gather.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "memory/arena.h"
 #include "record/comparison.h"
+#include "record/nodes.h"
 #include "record/record.h"
 #include "save/file.h"
 
@@ -40,12 +45,34 @@ constexpr const char* kExample =
 
 enum class Exit { done = 0, internal = 1, usage = 2, bad_input = 3, device = 5, diverged = 6 };
 
+constexpr double seconds_of(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 struct Arguments {
-  std::string job, device, record, data, weights, nvme_path, name;
+  std::string job, device, record, data, weights, nvme_path, name, hosts, node;
   std::optional<std::int64_t> steps, seed;
   std::int64_t memory_limit = 0, host_memory_limit = 0;
-  bool dry_run = false, json = false, quiet = false, events = false;
+  double peer_timeout = seconds_of(Patience{}.silence);
+  double start_timeout = seconds_of(Patience{}.start);
+  bool dry_run = false, json = false, quiet = false, events = false, nodes = false;
 };
+
+void add_cluster_options(CLI::App& app, Arguments& a) {
+  constexpr double kLongest = 86400;
+  app.add_option("--hosts", a.hosts,
+                 "run on these hosts without a launcher: node0,node1:4 or a file of lines\n"
+                 "\"node0 slots=4\"; start the same command once on each");
+  app.add_option("--node", a.node, "which of --hosts this one is; default: by name and address");
+  app.add_option("--peer-timeout", a.peer_timeout,
+                 "seconds without a sign of a rank after which it counts as lost")
+      ->check(CLI::Range(0.1, kLongest))
+      ->capture_default_str();
+  app.add_option("--start-timeout", a.start_timeout, "seconds within which all ranks must come")
+      ->check(CLI::Range(0.1, kLongest))
+      ->capture_default_str();
+  app.add_flag("--nodes", a.nodes, "print a line for each rank of each node, and the slowest rank");
+}
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("JOB", a.job, "a job file (docs/reference/job.md)")->required();
@@ -71,6 +98,7 @@ void add_options(CLI::App& app, Arguments& a) {
          "--progress", [&a](const std::string& form) { a.events = form == "json"; },
          "text, or json: one object a line for the start, each step and the end")
       ->check(CLI::IsMember({"text", "json"}));
+  add_cluster_options(app, a);
   app.footer(kExample);
 }
 
@@ -171,38 +199,67 @@ void check_storage(const EngineJob& job) {
                       .expected = "a folder of the disk, here or with --nvme-path"});
 }
 
+std::chrono::milliseconds time_of(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+Placement place_of(const Arguments& a, const EngineJob& job) {
+  check_storage(job);
+  Placement p = place(job, {a.hosts, a.node, {time_of(a.start_timeout), time_of(a.peer_timeout)}});
+  p.memory_limit = a.memory_limit;
+  p.host_memory_limit = a.host_memory_limit;
+  return p;
+}
+
+/// What a run, or its plan, has shown.
+void tell_end(const Arguments& a, const EngineJob& job, const Estimate& predicted,
+              const RunReport& report, const std::string& command) {
+  Json record;
+  if (!a.dry_run) record = make_record(job, report, {kVersion, kCommit, command}, a.name);
+  const bool nodes = a.nodes && !a.dry_run;
+  if (a.json || a.events) {
+    Json out = comparison_json(job, predicted, report);
+    if (!a.dry_run) out["record"] = record;
+    if (nodes) out["nodes"] = nodes_json(predicted, report);
+    if (a.events) out["event"] = "done";
+    fmt::print("{}\n", out.dump(a.events ? -1 : 2));
+  } else {
+    fmt::print("\n{}", comparison_text(job, predicted, report));
+    if (nodes) fmt::print("\n{}", nodes_text(predicted, report));
+  }
+  if (!a.record.empty() && !a.dry_run) write_record(record, a.record);
+}
+
+/// This process's part of a run; the first one tells what happens.
+void run_ranks_here(const Arguments& a, const EngineJob& job, const Estimate& predicted,
+                    const Placement& placement, const std::string& command) {
+  const bool speaks = placement.first_rank == 0;
+  if (speaks) tell_start(a, job, predicted);
+  RunReport report = run_job(job, placement, [&](const StepProgress& progress) {
+    if (speaks) tell_step(a, job, progress);
+  });
+  Lookout* const lookout = placement.lookout.get();
+  if (lookout != nullptr) gather_reports(*lookout, report);
+  if (!speaks) return await_end(*lookout, placement.first_rank, placement.count, job.run.steps);
+  if (lookout != nullptr) lookout->at(0, Activity::record, job.run.steps);
+  tell_end(a, job, predicted, report, command);
+  if (lookout != nullptr) lookout->release();
+}
+
 Exit run(const Arguments& a, const std::string& command) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const EngineJob job = load_engine_job(merged(a), a.job, hardware);
   const Estimate predicted = estimate(job.job.model, job.plan(), load_calibration());
   if (!a.record.empty()) check_writable(a.record);
-  RunReport report;
   if (a.dry_run) {
-    report = planned_only(a, job);
+    const RunReport report = planned_only(a, job);
     tell_start(a, job, predicted);
-  } else {
-    check_storage(job);
-    Placement placement = place(job);
-    placement.memory_limit = a.memory_limit;
-    placement.host_memory_limit = a.host_memory_limit;
-    const bool speaks = placement.first_rank == 0;
-    if (speaks) tell_start(a, job, predicted);
-    report = run_job(job, placement, [&](const StepProgress& progress) {
-      if (speaks) tell_step(a, job, progress);
-    });
-    if (!speaks) return Exit::done;
+    tell_end(a, job, predicted, report, command);
+    return Exit::done;
   }
-  Json record;
-  if (!a.dry_run) record = make_record(job, report, {kVersion, kCommit, command}, a.name);
-  if (a.json || a.events) {
-    Json out = comparison_json(job, predicted, report);
-    if (!a.dry_run) out["record"] = record;
-    if (a.events) out["event"] = "done";
-    fmt::print("{}\n", out.dump(a.events ? -1 : 2));
-  } else {
-    fmt::print("\n{}", comparison_text(job, predicted, report));
-  }
-  if (!a.record.empty() && !a.dry_run) write_record(record, a.record);
+  const Placement placement = place_of(a, job);
+  run_together(placement.lookout, {a.record, command},
+               [&] { run_ranks_here(a, job, predicted, placement, command); });
   return Exit::done;
 }
 

@@ -16,7 +16,7 @@ namespace {
 NcclId new_nccl_id() {
   refuse();
 }
-std::unique_ptr<Communicator> make_nccl_communicator(Backend&, const NcclId&, int, int) {
+std::unique_ptr<Communicator> make_nccl_communicator(Backend&, const NcclId&, int, int, Patience) {
   refuse();
 }
 std::unique_ptr<CommonMemory> gpu_memory(Backend&) {

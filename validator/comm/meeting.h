@@ -34,8 +34,7 @@ using Mark = std::uintptr_t;
 class Meeting {
  public:
   /// A rank that waits for the others longer than `patience` throws PeerFailure.
-  Meeting(int ranks, std::chrono::milliseconds patience)
-      : patience_(patience), places_(static_cast<std::size_t>(ranks)) {}
+  Meeting(int ranks, std::chrono::milliseconds patience);
 
   /// What a rank brings.
   struct Place {
@@ -45,8 +44,8 @@ class Meeting {
 
   int ranks() const { return static_cast<int>(places_.size()); }
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
-  /// Returns when all ranks have called it.
-  void wait();
+  /// Returns when all ranks have called it, each with its own number.
+  void wait(int rank);
   /// One rank sends another a tensor that is there at `sent`; they are taken in that order.
   void post(int from, int to, const Tensor& tensor, Mark sent);
   /// Waits for it. The tensor stays the sender's, who waits until it is taken.
@@ -71,16 +70,19 @@ class Meeting {
     std::deque<Mark> taken;
   };
   Way& way(int from, int to) { return ways_[{from, to}]; }
-  /// Throws PeerFailure when `is_so` does not come true in time.
-  template <typename Condition>
-  void wait_until(std::unique_lock<std::mutex>& lock, Condition&& is_so);
+  /// Throws PeerFailure when `is_so` does not come true in time; it names the rank `missing`.
+  template <typename Condition, typename Missing>
+  void wait_until(std::unique_lock<std::mutex>& lock, Condition&& is_so, Missing&& missing);
+  [[noreturn]] void fail() const;
 
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int arrived_ = 0;
+  std::vector<int> names_;  ///< of its ranks in the run
+  std::vector<bool> here_;  ///< has come to this round
   std::int64_t round_ = 0;
   bool broken_ = false;
+  int missing_ = -1;  ///< in the run, that broke it
   std::vector<Place> places_;
   std::map<std::pair<int, int>, Way> ways_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> groups_;

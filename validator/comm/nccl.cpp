@@ -28,8 +28,6 @@ namespace shardplan::validator {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-/// The others of a run must hear of a rank's death within 30 s.
-constexpr auto kPatience = std::chrono::seconds(25);
 /// NCCL starts a collective within some 20 µs: sleeping for that long would cost the step more.
 constexpr auto kSpin = std::chrono::milliseconds(2);
 constexpr auto kPause = std::chrono::milliseconds(1);
@@ -70,8 +68,9 @@ struct InFlight {
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(cuda::CudaBackend& backend, const NcclId& id, int rank, int size)
-      : backend_(backend), rank_(rank), size_(size) {
+  NcclCommunicator(cuda::CudaBackend& backend, const NcclId& id, int rank, int size,
+                   Patience patience)
+      : backend_(backend), patience_(patience), rank_(rank), size_(size) {
     const std::int64_t before = backend.used_bytes();
     ncclUniqueId unique{};
     static_assert(sizeof(unique) == sizeof(id));
@@ -89,6 +88,7 @@ class NcclCommunicator : public Communicator {
   /// A group of `whole`'s ranks.
   NcclCommunicator(NcclCommunicator& whole, std::span<const int> members)
       : backend_(whole.backend_),
+        patience_(whole.patience_),
         whole_(&whole),
         rank_(static_cast<int>(std::find(members.begin(), members.end(), whole.rank_) -
                                members.begin())),
@@ -234,7 +234,7 @@ class NcclCommunicator : public Communicator {
       check(state, what);
       if (state == ncclSuccess) return;
       const auto waited = Clock::now() - begin;
-      if (waited > kPatience) give_up(what);
+      if (waited > patience_.silence) give_up(what);
       if (waited > kSpin) std::this_thread::sleep_for(kPause);
     }
   }
@@ -296,18 +296,20 @@ class NcclCommunicator : public Communicator {
       oldest.begun = cudaEventQuery(oldest.begin) == cudaSuccess;
       oldest.since = Clock::now();
       cudaGetLastError();  // "not ready" is no error
-    } else if (Clock::now() - oldest.since > kPatience) {
+    } else if (Clock::now() - oldest.since > patience_.silence) {
       give_up("a collective");
     }
   }
 
   [[noreturn]] void give_up(const char* what) {
     abort();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_.silence);
     throw PeerFailure(std::string(what) + ": another rank has not answered for " +
-                      std::to_string(kPatience.count()) + " s");
+                      std::to_string(seconds.count()) + " s");
   }
 
   cuda::CudaBackend& backend_;
+  Patience patience_;
   NcclCommunicator* whole_ = nullptr;  ///< of which this is a group
   int rank_;
   int size_;
@@ -333,10 +335,10 @@ NcclId new_nccl_id() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
-                                                     int size) {
+                                                     int size, Patience patience) {
   if (size == 1) return make_sole_communicator(backend);
   return std::make_unique<NcclCommunicator>(dynamic_cast<cuda::CudaBackend&>(backend), id, rank,
-                                            size);
+                                            size, patience);
 }
 
 }  // namespace shardplan::validator

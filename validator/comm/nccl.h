@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "comm/patience.h"
 #include "device/backend.h"
 #include "device/communicator.h"
 
@@ -17,8 +18,9 @@ using NcclId = std::array<std::byte, 128>;
 NcclId new_nccl_id();
 
 /// `backend` must be of make_cuda_backend. Blocks until all ranks have come. A run of one rank gets
-/// a communicator without NCCL.
+/// a communicator without NCCL. A collective that others leave open for longer than
+/// `patience.silence` throws PeerFailure.
 std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
-                                                     int size);
+                                                     int size, Patience patience = {});
 
 }  // namespace shardplan::validator

@@ -42,6 +42,7 @@ void Ring::open(const Star& star, int first) {
 }
 
 void Ring::exchange(std::span<const Parcel> out, std::span<const Parcel> in) const {
+  const Waiting waiting;
   std::vector<std::future<void>> ways;  // all at once: no order among peers is promised
   const auto start = [&](auto&& body) {
     ways.push_back(std::async(std::launch::async, std::forward<decltype(body)>(body)));
@@ -61,7 +62,9 @@ void Ring::exchange(std::span<const Parcel> out, std::span<const Parcel> in) con
     try {
       way.get();
     } catch (...) {
-      if (!failure) shut();
+      // The first names who is to blame: shutting the others ends them.
+      if (failure) continue;
+      shut();
       failure = std::current_exception();
     }
   }

@@ -92,7 +92,7 @@ class ThreadCommunicator final : public Communicator {
 
   void barrier() override {
     memory_->finish();
-    meeting_->wait();
+    meeting_->wait(rank_);
   }
 
   std::unique_ptr<Communicator> group(std::span<const int> members) override {
@@ -116,7 +116,7 @@ class ThreadCommunicator final : public Communicator {
   void meet(Point point) {
     const auto at = static_cast<std::size_t>(point);
     meeting_->place(rank_).marks[at] = memory_->mark(point);
-    meeting_->wait();
+    meeting_->wait(rank_);
     for (int r = 0; r < size(); ++r)
       if (r != rank_) memory_->wait(meeting_->place(r).marks[at]);
   }

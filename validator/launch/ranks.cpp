@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/lookout.h"
 #include "comm/threads.h"
 #include "device/errors.h"
 #include "kernels/host/host_backend.h"
@@ -15,7 +16,8 @@
 namespace shardplan::validator {
 namespace {
 
-constexpr std::chrono::seconds kPatience{25};
+/// A rank whose exchange was aborted ends as soon as it looks.
+constexpr std::chrono::seconds kPatience{5};
 
 /// What the threads share; they keep it alive, because one may be left behind.
 struct RankThreads {
@@ -69,10 +71,13 @@ void run_rank(RankThreads& crew, std::size_t slot, int rank, const MakeRank& mak
 }  // namespace
 
 void run_ranks(int first_rank, int count, const MakeRank& make,
-               const std::function<void(RankDevice&)>& body) {
+               const std::function<void(RankDevice&)>& body, Lookout* lookout) {
   const auto crew = std::make_shared<RankThreads>();
   crew->communicators.resize(static_cast<std::size_t>(count));
   crew->running = count;
+  if (lookout != nullptr)
+    lookout->on_loss(
+        [crew](const Loss& loss) { crew->fail(std::make_exception_ptr(PeerFailure(loss.text))); });
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
     threads.emplace_back([crew, i, first_rank, make, body] {
@@ -87,15 +92,16 @@ void run_ranks(int first_rank, int count, const MakeRank& make,
     crew->changed.wait(lock, [&] { return crew->running == 0 || crew->failure; });
     left_behind = !crew->changed.wait_for(lock, kPatience, [&] { return crew->running == 0; });
   }
+  if (lookout != nullptr) lookout->on_loss({});
   for (std::thread& thread : threads) left_behind ? thread.detach() : thread.join();
   const std::lock_guard lock(crew->mutex);
   if (left_behind && !crew->failed_alone)
-    throw PeerFailure("a rank did not end within 25 seconds of another's failure");
+    throw PeerFailure("a rank did not end within 5 seconds of another's failure");
   if (crew->failure) std::rethrow_exception(crew->failure);
 }
 
-MakeRank host_ranks(int world, std::int64_t capacity_bytes) {
-  return [meeting = make_meeting(world), capacity_bytes](int rank) {
+MakeRank host_ranks(int world, std::int64_t capacity_bytes, Patience patience) {
+  return [meeting = make_meeting(world, patience.silence), capacity_bytes](int rank) {
     return RankDevice{make_host_backend(capacity_bytes), make_thread_communicator(meeting, rank)};
   };
 }

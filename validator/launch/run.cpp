@@ -1,13 +1,17 @@
 #include "launch/run.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "comm/groups.h"
+#include "comm/lookout.h"
 #include "data/batches.h"
 #include "engine/pretrained.h"
 #include "kernels/host/crew/host_crew.h"
+#include "launch/environment.h"
+#include "launch/median.h"
 
 namespace shardplan::validator {
 namespace {
@@ -70,6 +74,78 @@ void report_host(RankHostMemory& host, const StorageUse& before, RankReport& rep
                         after.busy_seconds - before.busy_seconds};
 }
 
+Activity activity_of(Phase phase) {
+  switch (phase) {
+    case Phase::model:
+      return Activity::start;
+    case Phase::forward:
+      return Activity::forward;
+    case Phase::backward:
+      return Activity::backward;
+    case Phase::step:
+      return Activity::step;
+  }
+  return Activity::start;
+}
+
+/// Tells the other processes what a rank is doing, if there are any.
+class Diary {
+ public:
+  Diary(Lookout* lookout, int rank) : lookout_(lookout), rank_(rank) {}
+  void at(Activity activity, std::int64_t step) const {
+    if (lookout_ != nullptr) lookout_->at(rank_, activity, step);
+  }
+
+ private:
+  Lookout* lookout_;
+  int rank_;
+};
+
+/// Times of a rank's steps: whole, and without what it waited for others.
+struct StepTimes {
+  std::vector<double> whole, waited;
+  void report(const EngineJob& job, RankReport& report) const {
+    const auto timed = [&](const std::vector<double>& all) {
+      const auto first =
+          std::min<std::size_t>(static_cast<std::size_t>(job.run.warmup), all.size());
+      return median_of({all.begin() + static_cast<std::ptrdiff_t>(first), all.end()});
+    };
+    report.step_seconds = timed(whole);
+    report.waited_seconds = timed(waited);
+  }
+};
+
+/// A rank's part of a run.
+struct RankRun {
+  const EngineJob& job;
+  Trainer& trainer;
+  Arena& arena;
+  std::vector<StepResult>* steps;
+  const OnStep& progress;
+  const Diary& diary;
+};
+
+/// `swap`: null: nothing is on NVMe. Returns what had been moved when the first timed step began.
+StorageUse train(const RankRun& r, BatchSource& batches, Swap* swap, RankReport& report) {
+  StorageUse before;
+  StepTimes times;
+  std::int64_t index = 0;
+  r.arena.on_phase([&](Phase phase) { r.diary.at(activity_of(phase), index + 1); });
+  for (; index < r.job.run.steps; ++index) {
+    if (swap != nullptr && index == r.job.run.warmup) before = swap->use();
+    const double waited = Waiting::seconds();
+    const StepResult result = r.trainer.step(batches);
+    times.whole.push_back(result.seconds);
+    times.waited.push_back(Waiting::seconds() - waited);
+    if (r.steps == nullptr) continue;
+    r.steps->push_back(result);
+    if (r.progress) r.progress({index, result, r.arena.profile().peak(), r.arena.live_bytes()});
+  }
+  r.arena.on_phase({});
+  times.report(r.job, report);
+  return before;
+}
+
 void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
               RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
               const OnStep& progress) {
@@ -78,7 +154,10 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   const std::int64_t limit =
       placement.memory_limit > 0 ? placement.memory_limit : backend.available_bytes();
   report.rank = rank;
+  report.node = placement.lookout ? placement.lookout->roster().node_of(rank) : host_name();
   report.device = backend.info();
+  const Diary diary(placement.lookout.get(), rank);
+  diary.at(Activity::start, 0);
   const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };
   const MemoryPlan plan = plan_memory(job, rank, placement.world, workspace, limit);
   report.planned = plan.device;
@@ -99,21 +178,15 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   const Groups groups(backend, *device.communicator, degrees_of(job));
   const auto trainer =
       make_trainer(job, runtime_of(backend, groups, arena, host ? host->side() : nullptr));
+  diary.at(Activity::weights, 0);
   if (job.run.weights.empty()) {
     trainer->initialise();
   } else {
     load_pretrained(*trainer, job.network, job.run.weights);
   }
   const auto batches = make_batches(job, tokens, groups);
-  const bool swaps = host && host->swap() != nullptr;
-  StorageUse storage_before;
-  for (std::int64_t i = 0; i < job.run.steps; ++i) {
-    if (swaps && i == job.run.warmup) storage_before = host->swap()->use();
-    const StepResult result = trainer->step(*batches);
-    if (steps == nullptr) continue;
-    steps->push_back(result);
-    if (progress) progress({i, result, arena.profile().peak(), arena.live_bytes()});
-  }
+  const StorageUse storage_before = train({job, *trainer, arena, steps, progress, diary}, *batches,
+                                          host ? host->swap() : nullptr, report);
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
@@ -167,11 +240,14 @@ RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep
   RunReport report;
   report.ranks_per_device = placement.ranks_per_device;
   report.ranks.resize(static_cast<std::size_t>(placement.count));
-  run_ranks(placement.first_rank, placement.count, placement.make, [&](RankDevice& device) {
-    const int index = device.communicator->rank() - placement.first_rank;
-    run_rank(job, placement, tokens, device, report.ranks[static_cast<std::size_t>(index)],
-             index == 0 ? &report.steps : nullptr, progress);
-  });
+  run_ranks(
+      placement.first_rank, placement.count, placement.make,
+      [&](RankDevice& device) {
+        const int index = device.communicator->rank() - placement.first_rank;
+        run_rank(job, placement, tokens, device, report.ranks[static_cast<std::size_t>(index)],
+                 index == 0 ? &report.steps : nullptr, progress);
+      },
+      placement.lookout.get());
   return report;
 }
 

@@ -25,6 +25,7 @@ struct Placement {
   int host_ranks = 1;                  ///< ranks of the world that share this host
   int host_index = 0;                  ///< of them, which the first one of this process is
   std::int64_t host_memory_limit = 0;  ///< bytes of a rank on its host; 0: what the host has
+  std::shared_ptr<Lookout> lookout;    ///< over the run's processes; null: there is only this one
 };
 
 /// What a dry run of a rank allocates.
@@ -36,6 +37,7 @@ struct MemoryPlan {
 
 struct RankReport {
   int rank = 0;
+  std::string node;  ///< the name of its machine
   DeviceInfo device;
   MemoryProfile planned;   ///< of the dry run
   MemoryProfile measured;  ///< of the last step
@@ -47,10 +49,12 @@ struct RankReport {
   std::string host_compute;       ///< what updates there
   std::string storage;            ///< how states on NVMe are read and written; empty: none are
   StorageUse storage_use;         ///< from the first timed step on
+  double step_seconds = 0;        ///< median of the timed steps
+  double waited_seconds = 0;  ///< of it, for other ranks on the host; a GPU's waits do not count
 };
 
 struct RunReport {
-  std::vector<RankReport> ranks;  ///< of this process, in order
+  std::vector<RankReport> ranks;  ///< of this process, or once gathered of all, in order
   std::vector<StepResult> steps;  ///< of rank first_rank; losses are of all ranks
   int ranks_per_device = 1;       ///< as Placement's: above 1 no time is that of a rank
 };

@@ -81,6 +81,7 @@ void Arena::note_peak() {
 void Arena::begin_phase(Phase phase) {
   phase_ = phase;
   note_peak();
+  if (begun_) begun_(phase);
 }
 
 void Arena::end_phase() {

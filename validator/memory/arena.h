@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/phases.h"
@@ -77,6 +79,8 @@ class Arena {
 
   /// Phases of the same name add up until reset_peaks(): the highest peak, the latest end.
   void begin_phase(Phase phase);
+  /// Called whenever a phase begins.
+  void on_phase(std::function<void(Phase)> begun) { begun_ = std::move(begun); }
   void end_phase();
   /// Forgets the phases of a step but not the model's: the next step is measured anew.
   void reset_peaks();
@@ -102,6 +106,7 @@ class Arena {
   CategoryBytes by_category_{};
   MemoryProfile profile_;
   std::optional<Phase> phase_;
+  std::function<void(Phase)> begun_;
 };
 
 }  // namespace shardplan::validator

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "launch/median.h"
 #include "save/file.h"
 
 namespace shardplan::validator {
@@ -36,6 +38,9 @@ Json rank_json(const RankReport& r) {
   for (const Overhead& o : r.overheads)
     overheads.push_back({{"name", o.name}, {"category", name_of(o.category)}, {"bytes", o.bytes}});
   return {{"rank", r.rank},
+          {"node", r.node},
+          {"step_seconds", r.step_seconds},
+          {"waited_seconds", r.waited_seconds},
           {"phases", phases_json(r.measured)},
           {"allocated_peak", r.measured.peak()},
           {"reserved", r.arena_bytes},
@@ -78,10 +83,7 @@ double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps
   std::vector<double> seconds;
   for (std::size_t i = static_cast<std::size_t>(job.run.warmup); i < steps.size(); ++i)
     seconds.push_back(steps[i].seconds);
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median_of(std::move(seconds));
 }
 
 const RankReport& fullest_rank(const RunReport& report) {

@@ -381,7 +381,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
     EXPECT_THAT(good.out, HasSubstr("step     2"));
     const Finished killed = run_program("bash", {script, job(1000000), "kill"});
     EXPECT_EQ(killed.exit_code, 5) << killed.err;
-    EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
+    EXPECT_THAT(killed.err, HasSubstr("rank 3 on "));
+    EXPECT_THAT(killed.err, HasSubstr("is lost: its process ended (step "));
   }
 }
 

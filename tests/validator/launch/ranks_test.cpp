@@ -3,18 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <map>
+#include <functional>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "base/diagnostic.h"
 #include "comm/groups.h"
 #include "comm/processes.h"
 #include "comm/threads.h"
 #include "device/errors.h"
-#include "launch/environment.h"
 
 namespace shardplan::validator {
 namespace {
@@ -145,8 +145,8 @@ TEST(ThreadRanks, collect_in_groups) {
 MakeRank over_sockets(int ranks, int port) {
   return [=](int rank) {
     RankDevice device = host_ranks(1, 0)(0);
-    device.communicator =
-        make_process_communicator(std::make_unique<Star>("", port, rank, ranks, 20s));
+    device.communicator = make_process_communicator(
+        std::make_unique<Star>("", port, rank, ranks, Patience{.start = 20s}));
     return device;
   };
 }
@@ -262,45 +262,61 @@ TEST(ThreadRanks, give_up_on_one_that_never_comes) {
 }
 
 TEST(ProcessRanks, notice_at_once_that_the_other_side_is_gone) {
-  std::thread other([] { const Star gone("", 29732, 1, 2, 20s); });
-  const auto here = make_process_communicator(std::make_unique<Star>("", 29732, 0, 2, 20s));
+  std::thread other([] { const Star gone("", 29732, 1, 2, Patience{.start = 20s}); });
+  const auto here =
+      make_process_communicator(std::make_unique<Star>("", 29732, 0, 2, Patience{.start = 20s}));
   other.join();
   EXPECT_THROW(here->barrier(), PeerFailure);
 }
 
-std::optional<Environment> read(const std::map<std::string, std::string>& variables) {
-  return read_environment([&](const char* name) -> std::optional<std::string> {
-    const auto at = variables.find(name);
-    return at == variables.end() ? std::nullopt : std::optional(at->second);
-  });
+/// Whoever waits says which rank of the run it is that does not come, in a group too.
+TEST(ThreadRanks, name_the_rank_that_never_comes) {
+  const auto meeting = make_meeting(4, 100ms);
+  const auto group = meeting->of(std::vector<int>{1, 3});
+  const auto waits = make_thread_communicator(group, 0);
+  try {
+    waits->barrier();
+    FAIL() << "nobody was missed";
+  } catch (const PeerFailure& failure) {
+    EXPECT_EQ(failure.rank, 3);
+    EXPECT_STREQ(failure.what(), "rank 3 did not come within 0.1 s");
+  }
 }
 
-TEST(Environment, is_read_from_torchrun_mpirun_and_srun) {
-  const auto torch = read({{"RANK", "3"},
-                           {"WORLD_SIZE", "8"},
-                           {"LOCAL_RANK", "1"},
-                           {"MASTER_ADDR", "node0"},
-                           {"MASTER_PORT", "1234"}});
-  EXPECT_EQ(torch->rank, 3);
-  EXPECT_EQ(torch->world, 8);
-  EXPECT_EQ(torch->local_rank, 1);
-  EXPECT_EQ(torch->address, "node0");
-  EXPECT_EQ(torch->port, 1234);
-  const auto slurm = read({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
-  EXPECT_EQ(slurm->launcher, "srun");
-  EXPECT_EQ(slurm->rank, 1);
-  const auto mpi = read({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
-  EXPECT_EQ(mpi->launcher, "mpirun");
-}
-
-TEST(Environment, of_a_lone_process_is_none) {
-  EXPECT_FALSE(read({}));
-  EXPECT_FALSE(read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}));
-}
-
-TEST(Environment, that_contradicts_itself_is_refused) {
-  EXPECT_THROW(read({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), InputError);
-  EXPECT_THROW(read({{"RANK", "one"}, {"WORLD_SIZE", "4"}}), InputError);
+/// Every collective of processes, with a rank that is there and takes no part.
+TEST(ProcessRanks, name_the_rank_that_does_not_come_to_a_collective) {
+  using Collective = std::function<void(Communicator&, const Tensor&, const Tensor&)>;
+  const std::vector<Collective> collectives{
+      [](Communicator& c, const Tensor& x, const Tensor&) { c.all_reduce(x); },
+      [](Communicator& c, const Tensor& x, const Tensor& y) { c.reduce_scatter(x.slice(0, 2), y); },
+      [](Communicator& c, const Tensor& x, const Tensor& y) { c.all_gather(y, x.slice(0, 2)); },
+      [](Communicator& c, const Tensor& x, const Tensor&) { c.broadcast(x, 1); },
+      [](Communicator& c, const Tensor& x, const Tensor& y) { c.all_to_all(y, x, 1); },
+      [](Communicator& c, const Tensor&, const Tensor&) { c.barrier(); }};
+  for (const Collective& collective : collectives) {
+    const Listener door(0, 2);
+    const Patience patience{.start = 20s, .silence = 200ms};
+    std::mutex done;
+    std::unique_lock lock(done);
+    std::thread silent([&, port = door.port()] {
+      const Star there("", port, 1, 2, patience);
+      const std::lock_guard until(done);
+    });
+    const auto here = make_process_communicator(std::make_unique<Star>(door, 2, patience));
+    std::array<float, 4> x{}, y{};
+    const auto tensor = [](std::array<float, 4>& of) {
+      return Tensor{reinterpret_cast<std::uintptr_t>(of.data()), DType::f32, {4}};
+    };
+    try {
+      collective(*here, tensor(x), tensor(y));
+      ADD_FAILURE() << "nobody was missed";
+    } catch (const PeerFailure& failure) {
+      EXPECT_EQ(failure.rank, 1);
+      EXPECT_STREQ(failure.what(), "rank 1 did not come within 0.2 s");
+    }
+    lock.unlock();
+    silent.join();
+  }
 }
 
 }  // namespace
