@@ -15,17 +15,13 @@
 #include "json/document.h"
 #include "support/refusals.h"
 #include "words/store.h"
+#include "words_testing.h"
 
-namespace shardplan {
+namespace shardplan::mistakes_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-Json topic(const std::string& language, const std::string& name) {
-  return read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + "/data/words/" + language + "/" + name +
-                        ".json");
-}
 
 /// What no window and no report can show: only commands use these files. What commands say stays
 /// English.
@@ -199,4 +195,4 @@ TEST(Refusals, AreReadFromWhatANameIsMade) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::mistakes_test

@@ -14,6 +14,7 @@
 #include "lint/registry.h"
 #include "options/groups.h"
 #include "support/source_literals.h"
+#include "words_testing.h"
 
 namespace shardplan {
 namespace {
@@ -22,11 +23,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using Names = std::set<std::string>;
-
-Json topic(const std::string& language, const std::string& name) {
-  return read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + "/data/words/" + language + "/" + name +
-                        ".json");
-}
 
 Names ids(const Json& object) {
   Names all;
