@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/shards.h"
 #include "comm/groups.h"
 #include "data/batches.h"
 #include "engine/pretrained.h"
@@ -70,9 +71,59 @@ void report_host(RankHostMemory& host, const StorageUse& before, RankReport& rep
                         after.busy_seconds - before.busy_seconds};
 }
 
-void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
-              RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
-              const OnStep& progress) {
+/// The same for all ranks.
+struct WholeRun {
+  const EngineJob& job;
+  const Placement& placement;
+  const Tokens& tokens;
+  std::optional<Checkpoint> resumed;
+};
+
+/// What the rank that tells has to tell; all others have none.
+struct Telling {
+  std::vector<StepResult>& steps;
+  const RunWatch& watch;
+};
+
+void give_values(const WholeRun& run, int rank, Trainer& trainer) {
+  const RunOptions& options = run.job.run;
+  if (run.resumed) {
+    restore_rank(run.job, *run.resumed, rank, trainer);
+  } else if (options.weights.empty()) {
+    trainer.initialise();
+  } else {
+    load_pretrained(trainer, run.job.network, options.weights);
+  }
+}
+
+/// All steps and checkpoints.
+void make_steps(const WholeRun& run, Communicator& world, Trainer& trainer, BatchSource& batches,
+                Swap* swap, RankReport& report, StorageUse& storage_before,
+                const std::optional<Telling>& telling) {
+  const EngineJob& job = run.job;
+  const Arena& arena = trainer.runtime().arena;
+  std::optional<Saver> saver;
+  if (job.run.save.wanted()) saver.emplace(job, run.tokens, trainer, world);
+  const std::int64_t first = trainer.state().steps;
+  for (std::int64_t i = first; i < job.run.steps; ++i) {
+    if (swap != nullptr && i - first == job.run.warmup) storage_before = swap->use();
+    const StepResult result = trainer.step(batches);
+    if (telling) {
+      telling->steps.push_back(result);
+      if (telling->watch.stepped)
+        telling->watch.stepped({i, result, arena.profile().peak(), arena.live_bytes()});
+    }
+    if (!saver || !saver->due(i + 1)) continue;
+    saver->save();
+    if (telling && telling->watch.saved) telling->watch.saved(saver->report());
+  }
+  if (saver) report.save = saver->report();
+}
+
+void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
+              const std::optional<Telling>& telling) {
+  const EngineJob& job = run.job;
+  const Placement& placement = run.placement;
   Backend& backend = *device.backend;
   const int rank = device.communicator->rank();
   const std::int64_t limit =
@@ -84,6 +135,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   report.planned = plan.device;
   report.arena_bytes = plan.extent;
   report.planned_host = plan.host;
+  report.planned_save = plan.saved;
   const std::int64_t resident = host_bytes_resident();
   std::unique_ptr<HostCompute> cores;
   std::optional<RankHostMemory> host;
@@ -99,21 +151,11 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   const Groups groups(backend, *device.communicator, degrees_of(job));
   const auto trainer =
       make_trainer(job, runtime_of(backend, groups, arena, host ? host->side() : nullptr));
-  if (job.run.weights.empty()) {
-    trainer->initialise();
-  } else {
-    load_pretrained(*trainer, job.network, job.run.weights);
-  }
-  const auto batches = make_batches(job, tokens, groups);
-  const bool swaps = host && host->swap() != nullptr;
+  give_values(run, rank, *trainer);
+  const auto batches = make_batches(job, run.tokens, groups);
   StorageUse storage_before;
-  for (std::int64_t i = 0; i < job.run.steps; ++i) {
-    if (swaps && i == job.run.warmup) storage_before = host->swap()->use();
-    const StepResult result = trainer->step(*batches);
-    if (steps == nullptr) continue;
-    steps->push_back(result);
-    if (progress) progress({i, result, arena.profile().peak(), arena.live_bytes()});
-  }
+  make_steps(run, *device.communicator, *trainer, *batches, host ? host->swap() : nullptr, report,
+             storage_before, telling);
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
@@ -144,7 +186,16 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   NoBatches batches;
   trainer->step(batches);
   trainer->finish();
-  return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent(), nvme.extent()}};
+  SavedBytes saved;
+  if (job.run.save.wanted()) {
+    saved = planned_checkpoint(job, rank);
+    // Values leave the device from where they lie: nothing is allocated.
+    arena.begin_phase(Phase::save);
+    arena.end_phase();
+    saved.device_peak = arena.profile().of(Phase::save).peak;
+  }
+  return {
+      arena.profile(), arena.extent(), {pinned.extent(), pageable.extent(), nvme.extent()}, saved};
 }
 
 FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
@@ -160,17 +211,21 @@ FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRu
   return fullest;
 }
 
-RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep& progress) {
+RunReport run_job(const EngineJob& job, const Placement& placement, const RunWatch& watch) {
   Tokens tokens;
   if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
     tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);
+  WholeRun run{job, placement, tokens, std::nullopt};
+  if (!job.run.resume.empty()) run.resumed = open_checkpoint(job, tokens, job.run.resume);
   RunReport report;
+  if (run.resumed) report.first_step = run.resumed->state.steps;
   report.ranks_per_device = placement.ranks_per_device;
   report.ranks.resize(static_cast<std::size_t>(placement.count));
   run_ranks(placement.first_rank, placement.count, placement.make, [&](RankDevice& device) {
     const int index = device.communicator->rank() - placement.first_rank;
-    run_rank(job, placement, tokens, device, report.ranks[static_cast<std::size_t>(index)],
-             index == 0 ? &report.steps : nullptr, progress);
+    std::optional<Telling> telling;
+    if (index == 0) telling.emplace(Telling{report.steps, watch});
+    run_rank(run, device, report.ranks[static_cast<std::size_t>(index)], telling);
   });
   return report;
 }

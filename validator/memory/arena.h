@@ -78,7 +78,8 @@ class Arena {
   /// Phases of the same name add up until reset_peaks(): the highest peak, the latest end.
   void begin_phase(Phase phase);
   void end_phase();
-  /// Forgets the phases of a step but not the model's: the next step is measured anew.
+  /// Forgets the phases of a step, not those of the model and of saving: the next step is measured
+  /// anew.
   void reset_peaks();
   const MemoryProfile& profile() const { return profile_; }
 

@@ -35,15 +35,17 @@ Json rank_json(const RankReport& r) {
   Json overheads = Json::array();
   for (const Overhead& o : r.overheads)
     overheads.push_back({{"name", o.name}, {"category", name_of(o.category)}, {"bytes", o.bytes}});
-  return {{"rank", r.rank},
-          {"phases", phases_json(r.measured)},
-          {"allocated_peak", r.measured.peak()},
-          {"reserved", r.arena_bytes},
-          {"device", r.device_bytes},
-          {"resident", categories_json(r.measured.resident)},
-          {"at_peak", categories_json(peak.at_peak)},
-          {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
-          {"overheads", overheads}};
+  Json out{{"rank", r.rank},
+           {"phases", phases_json(r.measured)},
+           {"allocated_peak", r.measured.peak()},
+           {"reserved", r.arena_bytes},
+           {"device", r.device_bytes},
+           {"resident", categories_json(r.measured.resident)},
+           {"at_peak", categories_json(peak.at_peak)},
+           {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
+           {"overheads", overheads}};
+  if (r.save.count > 0) out["save"] = save_json(r);
+  return out;
 }
 
 /// What a rank that offloads holds of its host, and of a disk.
@@ -58,6 +60,24 @@ Json host_json(const RankReport& r) {
   out["nvme"] = {{"bytes", r.host.nvme},   {"dry_run", r.planned_host.nvme},
                  {"io", r.storage},        {"read", use.read},
                  {"written", use.written}, {"busy_seconds", use.busy_seconds}};
+  return out;
+}
+
+Json bytes_json(const SavedBytes& b) {
+  return {{"device_peak", b.device_peak},
+          {"staging", b.staging},
+          {"shard", b.shard},
+          {"whole", b.whole}};
+}
+
+/// What the last checkpoint took of a rank, and of the disk.
+Json save_json(const RankReport& r) {
+  Json out = bytes_json(r.save.bytes);
+  out["dry_run"] = bytes_json(r.planned_save);
+  if (r.rank != 0) return out;
+  out["checkpoints"] = r.save.count;
+  out["bytes"] = r.save.all_files;
+  out["seconds"] = r.save.seconds;
   return out;
 }
 
@@ -76,7 +96,9 @@ Json step_json(const StepResult& s, bool drops) {
 
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
   std::vector<double> seconds;
-  for (std::size_t i = static_cast<std::size_t>(job.run.warmup); i < steps.size(); ++i)
+  // A run that went on may have made fewer steps than a whole one does not time.
+  const auto warmup = std::min(job.run.warmup, std::max<std::int64_t>(std::ssize(steps) - 1, 0));
+  for (std::size_t i = static_cast<std::size_t>(warmup); i < steps.size(); ++i)
     seconds.push_back(steps[i].seconds);
   if (seconds.empty()) return 0;
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
@@ -113,6 +135,8 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const bool shared = report.ranks_per_device > 1;
   if (!job.on_host() && !shared) measured["device"] = worst.device_bytes;
   if (worst.host.total() > 0) measured["host"] = host_json(worst);
+  if (worst.save.count > 0) measured["save"] = save_json(worst);
+  if (report.first_step > 0) measured["first_step"] = report.first_step;
   Json& times = shared ? measured["on_a_shared_gpu"] : measured;
   times["step_seconds"] = seconds;
   times["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;
