@@ -59,7 +59,8 @@ Rows rows_of(const EngineJob& job, const Estimate& e, const RunReport& report) {
   }
   // A save takes values from where they lie between steps.
   if (job.run.save.wanted())
-    add("save peak", e.phases.back().end, r.planned_save.device_peak, r.save.bytes.device_peak);
+    add("save peak", e.phases[kPhases.size() - 1].end, r.planned_save.device_peak,
+        r.save.bytes.device_peak);
   rows.peak = {"peak", e.allocated.point, plan.peak(), measured(real.peak())};
   if (r.planned_host.total() == 0) return rows;
   const std::int64_t ranks = job.plan().cluster.gpus_per_node;

@@ -30,6 +30,24 @@ Json categories_json(const CategoryBytes& bytes) {
   return out;
 }
 
+Json bytes_json(const SavedBytes& b) {
+  return {{"device_peak", b.device_peak},
+          {"staging", b.staging},
+          {"shard", b.shard},
+          {"whole", b.whole}};
+}
+
+/// What the last checkpoint took of a rank, and of the disk.
+Json save_json(const RankReport& r) {
+  Json out = bytes_json(r.save.bytes);
+  out["dry_run"] = bytes_json(r.planned_save);
+  if (r.rank != 0) return out;
+  out["checkpoints"] = r.save.count;
+  out["bytes"] = r.save.all_files;
+  out["seconds"] = r.save.seconds;
+  return out;
+}
+
 Json rank_json(const RankReport& r) {
   const auto& peak = r.measured.of(r.measured.peak_phase());
   Json overheads = Json::array();
@@ -60,24 +78,6 @@ Json host_json(const RankReport& r) {
   out["nvme"] = {{"bytes", r.host.nvme},   {"dry_run", r.planned_host.nvme},
                  {"io", r.storage},        {"read", use.read},
                  {"written", use.written}, {"busy_seconds", use.busy_seconds}};
-  return out;
-}
-
-Json bytes_json(const SavedBytes& b) {
-  return {{"device_peak", b.device_peak},
-          {"staging", b.staging},
-          {"shard", b.shard},
-          {"whole", b.whole}};
-}
-
-/// What the last checkpoint took of a rank, and of the disk.
-Json save_json(const RankReport& r) {
-  Json out = bytes_json(r.save.bytes);
-  out["dry_run"] = bytes_json(r.planned_save);
-  if (r.rank != 0) return out;
-  out["checkpoints"] = r.save.count;
-  out["bytes"] = r.save.all_files;
-  out["seconds"] = r.save.seconds;
   return out;
 }
 

@@ -30,7 +30,9 @@ class ValidateSaves : public ::testing::Test {
     Json job =
         read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/gpt2-tiny-native.json");
     job["model"]["n_layer"] = 2;
+    job["cluster"] = "2xA100-40GB";
     job["workload"]["micro_batch"] = 1;
+    job["workload"]["sequence_length"] = 16;
     job["run"]["steps"] = kSteps;
     job["run"]["warmup"] = 1;
     job["run"]["scheduler"]["params"]["warmup_num_steps"] = 4;
@@ -75,14 +77,14 @@ class ValidateSaves : public ::testing::Test {
     ASSERT_EQ(rest.size(), 3U) << what;
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rest[i], all.at(3 + i)) << what << ", " << i;
     EXPECT_EQ(out.at("record").at("measured").at("first_step"), 3) << what;
-    int files = 0;
+    std::int64_t files = 0;
     for (const auto& entry : fs::directory_iterator(path("a") + "/step-6")) {
       const std::string name = entry.path().filename().string();
       EXPECT_EQ(text_of(entry.path().string()), text_of(path("b") + "/step-6/" + name))
           << what << ": " << name;
       ++files;
     }
-    EXPECT_EQ(files, 5) << what;
+    EXPECT_EQ(files, std::ssize(out.at("record").at("ranks")) + 1) << what;
   }
   /// The message of a run that does not go on from "a".
   std::string refusal(const Change& change, const std::vector<std::string>& more = {}) const {
@@ -113,7 +115,7 @@ TEST_F(ValidateSaves, and_goes_on_with_the_same_bits_at_every_stage_in_every_pre
             at_stage(stage, precision)(j);
             // In fp16 the scale falls and rises before the checkpoint, and after it.
             if (std::string(precision) == "fp16-master")
-              j["run"]["loss_scale"] = {{"initial", 0x1p30}, {"window", 1}, {"hysteresis", 1}};
+              j["run"]["loss_scale"] = {{"initial", 0x1p19}, {"window", 1}, {"hysteresis", 1}};
           }),
           std::string(precision) + ", stage " + std::to_string(stage));
 }
@@ -121,7 +123,7 @@ TEST_F(ValidateSaves, and_goes_on_with_the_same_bits_at_every_stage_in_every_pre
 TEST_F(ValidateSaves, loss_scales_that_move_before_and_after_the_checkpoint) {
   const Json steps = save_half(job_with([](Json& j) {
     at_stage(1, "fp16-master")(j);
-    j["run"]["loss_scale"] = {{"initial", 0x1p30}, {"window", 1}, {"hysteresis", 1}};
+    j["run"]["loss_scale"] = {{"initial", 0x1p19}, {"window", 1}, {"hysteresis", 1}};
   }));
   EXPECT_TRUE(steps.at(0).at("skipped").get<bool>());
   EXPECT_NE(steps.at(3).at("loss_scale"), steps.at(0).at("loss_scale"));
@@ -150,6 +152,7 @@ TEST_F(ValidateSaves, however_a_network_is_divided) {
     for (const int stage : {0, 1})
       expect_same_bits(job_with([&](Json& j) {
                          at_stage(stage, "bf16-master")(j);
+                         j["cluster"] = "4xA100-40GB";
                          j["parallel"] = Json::parse(parallel);
                        }),
                        parallel + std::to_string(stage));
@@ -157,6 +160,7 @@ TEST_F(ValidateSaves, however_a_network_is_divided) {
     expect_same_bits(job_with([&](Json& j) {
                        at_stage(stage, "bf16-master")(j);
                        tiny_experts(j);
+                       j["cluster"] = "4xA100-40GB";
                        j["parallel"]["expert"] = 2;
                      }),
                      "experts, stage " + std::to_string(stage));
@@ -213,9 +217,9 @@ TEST_F(ValidateSaves, whole_weights_that_weights_reads) {
       j["run"]["steps"] = 3;
       // As many tokens as a step has, and the last target.
       const Json parallel = j.value("parallel", Json::object());
-      const int data = 4 / parallel.value("tensor", 1) / parallel.value("pipeline", 1);
+      const int data = 2 / parallel.value("tensor", 1) / parallel.value("pipeline", 1);
       std::string text;
-      for (int i = 0; i <= 2 * 64 * data; ++i) text += static_cast<char>('a' + i * i % 23);
+      for (int i = 0; i <= 2 * 16 * data; ++i) text += static_cast<char>('a' + i * i % 23);
       j["run"]["data"] = folder_.file("text", text);
     });
     const Json out = told(
@@ -236,7 +240,7 @@ TEST_F(ValidateSaves, adapters_that_weights_reads_beside_their_base) {
     at_stage(3, "fp32")(j);
     tiny_llama(j);
     j["run"]["steps"] = 3;
-    j["run"]["data"] = folder_.file("text", std::string(2 * 64 * 4, 'a') + "b");
+    j["run"]["data"] = folder_.file("text", std::string(2 * 16 * 2, 'a') + "b");
   };
   const auto with_adapters = [&](Json& j) {
     lora(j);
@@ -308,8 +312,8 @@ TEST_F(ValidateSaves, names_in_what_a_job_is_another_than_its_checkpoint) {
   const std::vector<std::string> more{"--steps", "9"};
   EXPECT_THAT(refusal([](Json& j) { j["framework"]["zero_stage"] = 3; }, more),
               of("run.zero_stage", "3", "2"));
-  EXPECT_THAT(refusal([](Json& j) { j["cluster"] = "2xA100-40GB"; }, more),
-              of("run.ranks", "2", "4"));
+  EXPECT_THAT(refusal([](Json& j) { j["cluster"] = "4xA100-40GB"; }, more),
+              of("run.ranks", "4", "2"));
   EXPECT_THAT(refusal([](Json& j) { j["model"]["n_layer"] = 3; }, more),
               of("run.model.layers", "3", "2"));
   EXPECT_THAT(refusal([](Json& j) { j["precision"] = "bf16-pure"; }, more),
@@ -358,7 +362,7 @@ TEST_F(ValidateSaves, names_what_it_does_not_save) {
 
 TEST_F(ValidateSaves, names_the_file_that_is_broken) {
   const std::vector<std::string> more{"--steps", "9"};
-  const std::string shard = path("a") + "/step-6/rank-00002.safetensors";
+  const std::string shard = path("a") + "/step-6/rank-00001.safetensors";
   const std::string index = path("a") + "/step-6/index.json";
   const auto broken = [&](const std::function<void()>& act) {
     save_half(job_with(no_change));
@@ -374,10 +378,10 @@ TEST_F(ValidateSaves, names_the_file_that_is_broken) {
   };
   EXPECT_THAT(
       broken([&] { fs::resize_file(shard, fs::file_size(shard) - 1); }),
-      AllOf(HasSubstr(shard), HasSubstr("shards[2].bytes"), HasSubstr("as it was written")));
+      AllOf(HasSubstr(shard), HasSubstr("shards[1].bytes"), HasSubstr("as it was written")));
   EXPECT_THAT(broken([&] { fs::remove(shard); }), AllOf(HasSubstr(shard), HasSubstr("is missing")));
   EXPECT_THAT(broken([&] {
-                fs::copy_file(path("a") + "/step-6/rank-00001.safetensors", shard,
+                fs::copy_file(path("a") + "/step-6/rank-00000.safetensors", shard,
                               fs::copy_options::overwrite_existing);
                 std::string text = text_of(shard);
                 text.replace(text.find("head.master"), 4, "tail");
@@ -385,8 +389,8 @@ TEST_F(ValidateSaves, names_the_file_that_is_broken) {
               }),
               AllOf(HasSubstr(shard), HasSubstr("head.master: this tensor is missing")));
   EXPECT_THAT(broken([&] { fs::resize_file(index, 100); }), HasSubstr(index));
-  EXPECT_THAT(edited([](Json& j) { j["shards"].erase(3); }),
-              AllOf(HasSubstr("shards: 3 files for 4 ranks")));
+  EXPECT_THAT(edited([](Json& j) { j["shards"].erase(1); }),
+              AllOf(HasSubstr("shards: 1 files for 2 ranks")));
   EXPECT_THAT(edited([](Json& j) { j.erase("step"); }), HasSubstr("step"));
   EXPECT_THAT(edited([](Json& j) { j["schema"] = "other/1"; }), HasSubstr("schema"));
   // Without an index step 6 is none: step 3 is the latest.
@@ -398,7 +402,7 @@ TEST_F(ValidateSaves, names_the_file_that_is_broken) {
 }
 
 TEST_F(ValidateSaves, disk_that_fills_leaves_the_checkpoint_before_and_nothing_half_written) {
-  // A checkpoint has 2.0 MiB: a disk of 3 has room for one, one of 1 for none.
+  // A checkpoint has 1.6 MiB: a disk of 3 has room for one, one of 1 for none.
   const std::string script = folder_.file(
       "full.sh", "mount -t tmpfs -o size=$3 none $2 || exit 77\n" SHARDPLAN_VALIDATE
                  " $1 --save $2/a --save-every 2\n"
@@ -457,9 +461,9 @@ TEST_F(ValidateSaves, killed_save_is_no_checkpoint) {
 TEST_F(ValidateSaves, as_one_process_a_rank) {
   const std::string script = folder_.file(
       "launch.sh",
-      "export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000))\njob=$1; shift\n"
-      "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
-      " $job --quiet \"$@\" & done\n"
+      "export WORLD_SIZE=2 MASTER_PORT=$((20000 + $$ % 10000))\njob=$1; shift\n"
+      "RANK=1 " SHARDPLAN_VALIDATE
+      " $job --quiet \"$@\" &\n"
       "RANK=0 " SHARDPLAN_VALIDATE " $job --format json \"$@\"\ncode=$?; wait; exit $code\n");
   const std::string job = job_with(no_change);
   const Json all = save_half(job);
@@ -467,8 +471,8 @@ TEST_F(ValidateSaves, as_one_process_a_rank) {
       run_program("bash", {script, job, "--resume", path("a") + "/step-3", "--save", path("b")});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(steps_of(Json::parse(r.out)).back(), all.back());
-  EXPECT_EQ(text_of(path("a") + "/step-6/rank-00003.safetensors"),
-            text_of(path("b") + "/step-6/rank-00003.safetensors"));
+  EXPECT_EQ(text_of(path("a") + "/step-6/rank-00001.safetensors"),
+            text_of(path("b") + "/step-6/rank-00001.safetensors"));
 }
 
 }  // namespace
