@@ -1,6 +1,7 @@
 #include "checkpoint/saver.h"
 
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -9,7 +10,7 @@
 #include "checkpoint/index.h"
 #include "checkpoint/shards.h"
 #include "checkpoint/whole.h"
-#include "storage/output_file.h"
+#include "storage/errors.h"
 #include "storage/room.h"
 
 namespace shardplan::validator {
@@ -68,8 +69,8 @@ void Saver::save() {
   const std::int64_t step = trainer_.state().steps;
   PartialFolder folder(job_.run.save.folder, step, rank_ == 0);
   ranks_.wait();
-  folder.check_shared();
-  const Written written = write_shard(trainer_, shard_, folder.path(shard_name(rank_)), ranks_);
+  const std::unique_ptr<OutputFile> out = make_file(folder);
+  const Written written = write_shard(trainer_, shard_, *out, ranks_);
   ranks_.wait();
   if (rank_ == 0) finish(folder);
   ranks_.wait();
@@ -81,6 +82,23 @@ void Saver::save() {
   report_.bytes.shard = job_.run.save.sharded ? written.bytes : 0;
   report_.folder = checkpoint_folder(job_.run.save.folder, step);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Takes the room of this rank's file. All ranks hear of one that has none before any of them
+/// cleans up: what it finds removed would be a second error, which hides the first.
+std::unique_ptr<OutputFile> Saver::make_file(const PartialFolder& folder) {
+  std::unique_ptr<OutputFile> out;
+  std::exception_ptr failure;
+  try {
+    folder.check_shared();
+    out = std::make_unique<OutputFile>(folder.path(shard_name(rank_)), shard_.layout.file_bytes());
+  } catch (const StorageError&) {
+    failure = std::current_exception();
+  }
+  const bool any_failed = ranks_.any_busy(failure != nullptr);
+  if (failure) std::rethrow_exception(failure);
+  if (any_failed) throw PeerFailure("another rank has no room for its part of a checkpoint");
+  return out;
 }
 
 /// By rank 0, when all shards are on the disk.

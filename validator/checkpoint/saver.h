@@ -7,6 +7,7 @@
 #include "checkpoint/lockstep.h"
 #include "checkpoint/shard_layout.h"
 #include "data/batches.h"
+#include "storage/output_file.h"
 
 namespace shardplan::validator {
 
@@ -44,6 +45,7 @@ class Saver {
   const SaveReport& report() const { return report_; }
 
  private:
+  std::unique_ptr<OutputFile> make_file(const PartialFolder& folder);
   void finish(PartialFolder& folder);
 
   const EngineJob& job_;

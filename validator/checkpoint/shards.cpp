@@ -9,7 +9,6 @@
 
 #include "base/diagnostic.h"
 #include "model/safetensors.h"
-#include "storage/output_file.h"
 
 namespace shardplan::validator {
 namespace {
@@ -59,12 +58,10 @@ std::int64_t staging_bytes(const ShardFile& file) {
   return std::min(largest, kStagingBytes);
 }
 
-Written write_shard(Trainer& trainer, const ShardFile& file, const std::string& path,
-                    Lockstep& ranks) {
+Written write_shard(Trainer& trainer, const ShardFile& file, OutputFile& out, Lockstep& ranks) {
   Backend& device = trainer.runtime().device;
   const std::string header = file.layout.header();
   const auto begin = static_cast<std::int64_t>(header.size());
-  OutputFile out(path, begin + file.layout.data_bytes());
   out.write(0, std::as_bytes(std::span(header)));
   std::vector<std::byte> staging(static_cast<std::size_t>(staging_bytes(file)));
   std::int64_t unsaid = 0;
