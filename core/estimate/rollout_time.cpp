@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/checked.h"
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
+#include "serving/cache_room.h"
 #include "serving/engine_pass.h"
 #include "timing/timeline.h"
 
@@ -25,8 +25,7 @@ Answers answers_of(const Rlhf& rlhf) {
   const Plan& trainer = rlhf.roles.front().plan;
   const RolloutEngine& engine = *rlhf.rollout;
   const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
-  const std::int64_t tokens = w.sequence_length + w.generation.new_tokens;
-  const std::int64_t room = memory.blocks / ceil_div(tokens, engine.block_tokens);
+  const std::int64_t room = CacheRoom(engine, w).sequences_in(memory.blocks);
   const auto engines =
       static_cast<double>(trainer.cluster.world()) / static_cast<double>(engine.tensor_parallel);
   Answers a;

@@ -7,6 +7,7 @@
 #include "estimate/estimate.h"
 #include "estimate/time.h"
 #include "parallel/groups.h"
+#include "serving/cache_room.h"
 
 namespace shardplan {
 namespace {
@@ -18,25 +19,9 @@ Plan divided(const Plan& plan) {
   return own;
 }
 
-std::int64_t tokens_of(const Workload& w) {
-  return checked_add(w.sequence_length, w.generation.new_tokens);
-}
-
-std::int64_t shared_blocks(const Plan& plan) {
-  const Generation& g = plan.workload.generation;
-  return g.shared_prefix / g.engine->block_tokens;
-}
-
-/// Blocks of one sequence beside those that all share.
-std::int64_t own_blocks(const Plan& plan) {
-  const Workload& w = plan.workload;
-  return ceil_div(tokens_of(w), w.generation.engine->block_tokens) - shared_blocks(plan);
-}
-
 void count_sequences(ServingEstimate& s, const Plan& plan) {
   const Generation& g = plan.workload.generation;
-  const std::int64_t left = std::max<std::int64_t>(s.memory.blocks - shared_blocks(plan), 0);
-  s.room = left / own_blocks(plan);
+  s.room = CacheRoom(*g.engine, plan.workload).sequences_in(s.memory.blocks);
   s.sequences = s.room;
   s.limited_by = "cache";
   if (g.engine->sequences < s.sequences) {
@@ -95,7 +80,7 @@ void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
                 const ProcessMemory& process) {
   const std::int64_t asked = std::max<std::int64_t>(plan.workload.micro_batch, 1);
   const std::int64_t blocks =
-      checked_add(shared_blocks(plan), checked_mul(asked, own_blocks(plan)));
+      CacheRoom(*plan.workload.generation.engine, plan.workload).blocks_of(asked);
   const EngineMemory& m = s.memory;
   const std::int64_t needed =
       m.weights + m.activations + checked_mul(blocks, m.block_bytes) + process.point();

@@ -110,7 +110,7 @@ std::optional<DivisionProblem> kernel_problem(std::string_view model_type,
             model_type.empty() ? "none" : model_type),
         fmt::format("torch, or a model of type {}", fmt::join(patched_types(), ", "))};
   if (!patch->refused.empty())
-    return DivisionProblem{"kernels", fmt::format("{}: {}", model_type, patch->refused), "torch"};
+    return DivisionProblem{"kernels", say("{}: {}", model_type, patch->refused), "torch"};
   if (const std::uint32_t unknown = request.names & ~patch->takes; unknown != 0)
     return DivisionProblem{
         "kernels",

@@ -13,11 +13,11 @@ namespace shardplan {
 namespace {
 
 /// What is wrong with a degree; empty when nothing is.
-using Complaint = std::string;
+using Complaint = Said;
 
 Complaint not_divided(std::int64_t whole, std::string_view of, std::int64_t degree) {
   if (whole <= 0 || whole % degree == 0) return {};
-  return fmt::format("{} does not divide the {} {}", degree, whole, of);
+  return say("{} does not divide the {} {}", degree, whole, of);
 }
 
 /// Heads of keys and values are divided, or each is on as many ranks as share it.
@@ -169,8 +169,11 @@ class Checker {
     if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0 ||
         traits_of(plan_).torch_pipelining)
       return {};
-    return fmt::format("{} stages do not divide the {} blocks{}", chunks, blocks,
-                       ends > 0 ? " with the embedding and the head as one each" : "");
+    if (ends > 0)
+      return say(
+          "{} stages do not divide the {} blocks with the embedding and the head as one each",
+          chunks, blocks);
+    return say("{} stages do not divide the {} blocks", chunks, blocks);
   }
 
   /// The first blocks behind which something is added that the first stage has made (qwen3_vl.py of

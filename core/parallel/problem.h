@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/said.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -12,7 +13,7 @@ namespace shardplan {
 /// Why a division cannot be, in words for a diagnostic.
 struct DivisionProblem {
   std::string key;  ///< of the job
-  std::string message;
+  Said message;
   std::string expected;  ///< the nearest value that would do, or what would
 };
 

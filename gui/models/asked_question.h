@@ -3,6 +3,7 @@
 
 #include <QCoreApplication>
 #include <QString>
+#include <nlohmann/json.hpp>
 
 #include "hardware/catalog.h"
 #include "json/document.h"

@@ -13,8 +13,8 @@ namespace shardplan::gui {
 namespace {
 
 template <typename Row>
-auto column(QString title, QString Row::*member, bool is_number = false,
-            double Row::*value = nullptr) {
+auto catalogue_column(QString title, QString Row::*member, bool is_number = false,
+                      double Row::*value = nullptr) {
   return typename RowsModel<Row>::Column{
       std::move(title),
       [member, value](const Row& row, int role) -> QVariant {
@@ -35,9 +35,10 @@ QStringList list_of(const std::vector<std::string>& items) {
 
 RowsModel<ModelRow>* CatalogueModels::models(QObject* parent) {
   auto* model = new RowsModel<ModelRow>(
-      {column(tr("model"), &ModelRow::name),
-       column(tr("parameters"), &ModelRow::parameters, true, &ModelRow::count),
-       column(tr("family"), &ModelRow::family), column(tr("also found as"), &ModelRow::aliases)},
+      {catalogue_column(tr("model"), &ModelRow::name),
+       catalogue_column(tr("parameters"), &ModelRow::parameters, true, &ModelRow::count),
+       catalogue_column(tr("family"), &ModelRow::family),
+       catalogue_column(tr("also found as"), &ModelRow::aliases)},
       parent);
   std::vector<ModelRow> rows;
   for (const CatalogModel& m : catalog_models())
@@ -49,18 +50,18 @@ RowsModel<ModelRow>* CatalogueModels::models(QObject* parent) {
 }
 
 RowsModel<GpuRow>* CatalogueModels::gpus(const HardwareCatalog& catalog, QObject* parent) {
-  auto* model =
-      new RowsModel<GpuRow>({column(tr("GPU"), &GpuRow::name),
-                             column(tr("usable memory"), &GpuRow::usable, true, &GpuRow::bytes),
-                             column(tr("memory bandwidth"), &GpuRow::bandwidth, true),
-                             column(tr("basis"), &GpuRow::source)},
-                            parent);
+  auto* model = new RowsModel<GpuRow>(
+      {catalogue_column(tr("GPU"), &GpuRow::name),
+       catalogue_column(tr("usable memory"), &GpuRow::usable, true, &GpuRow::bytes),
+       catalogue_column(tr("memory bandwidth"), &GpuRow::bandwidth, true),
+       catalogue_column(tr("basis"), &GpuRow::source)},
+      parent);
   std::vector<GpuRow> rows;
   for (const CatalogGpu& entry : catalog.gpus) {
     const Gpu& g = entry.gpu;
     const QString rate =
         g.memory_bandwidth ? tr("%1 GB/s").arg(*g.memory_bandwidth / kGiga, 0, 'g', 4) : QString();
-    rows.push_back({text(g.name), text(format_bytes(g.usable.count())), rate,
+    rows.push_back({text(g.name), bytes_text(g.usable.count()), rate,
                     g.unverified.empty() ? tr("confirmed by sources") : tr("partly unverified"),
                     static_cast<double>(g.usable.count())});
   }
@@ -69,24 +70,27 @@ RowsModel<GpuRow>* CatalogueModels::gpus(const HardwareCatalog& catalog, QObject
 }
 
 RowsModel<MachineRow>* CatalogueModels::machines(const HardwareCatalog& catalog, QObject* parent) {
-  auto* model = new RowsModel<MachineRow>(
-      {column(tr("machine"), &MachineRow::name), column(tr("provider"), &MachineRow::provider),
-       column(tr("GPUs"), &MachineRow::gpus), column(tr("host memory"), &MachineRow::host, true)},
-      parent);
+  auto* model =
+      new RowsModel<MachineRow>({catalogue_column(tr("machine"), &MachineRow::name),
+                                 catalogue_column(tr("provider"), &MachineRow::provider),
+                                 catalogue_column(tr("GPUs"), &MachineRow::gpus),
+                                 catalogue_column(tr("host memory"), &MachineRow::host, true)},
+                                parent);
   std::vector<MachineRow> rows;
   for (const Instance& i : catalog.instances)
     rows.push_back(
         {text(i.name), text(i.provider), QStringLiteral("%1 × %2").arg(i.gpus).arg(text(i.gpu)),
-         i.host_memory ? text(format_bytes(i.host_memory->count())) : QString(), text(i.source)});
+         i.host_memory ? bytes_text(i.host_memory->count()) : QString(), text(i.source)});
   model->set_rows(std::move(rows));
   return model;
 }
 
 RowsModel<TensorRow>* CatalogueModels::tensors(QObject* parent) {
   std::vector<RowsModel<TensorRow>::Column> columns{
-      column(tr("tensor"), &TensorRow::name), column(tr("shape"), &TensorRow::shape),
-      column(tr("times"), &TensorRow::times, true),
-      column(tr("parameters"), &TensorRow::parameters, true, &TensorRow::count)};
+      catalogue_column(tr("tensor"), &TensorRow::name),
+      catalogue_column(tr("shape"), &TensorRow::shape),
+      catalogue_column(tr("times"), &TensorRow::times, true),
+      catalogue_column(tr("parameters"), &TensorRow::parameters, true, &TensorRow::count)};
   for (auto& c : columns)
     c.value = [value = c.value](const TensorRow& row, int role) {
       return role == Qt::ToolTipRole ? QVariant(row.hint) : value(row, role);

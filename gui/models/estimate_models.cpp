@@ -16,10 +16,6 @@
 namespace shardplan::gui {
 namespace {
 
-QString bytes(std::int64_t count) {
-  return text(format_bytes(count));
-}
-
 /// Of a kind of number, or of a remark.
 QString standing_word(const std::string& standing) {
   for (const Source source :
@@ -51,18 +47,18 @@ std::vector<ResourceLine> EstimateModels::resources(const Answer& a) {
     line.verdict = line.is_used ? words(report::words_of(r.fit)) : tr("not used");
     if (line.is_used && r.available) {
       const std::int64_t spare = *r.available - r.needed;
-      line.amount = tr("%1 of %2").arg(bytes(r.needed), bytes(*r.available));
-      line.margin =
-          spare >= 0 ? tr("%1 to spare").arg(bytes(spare)) : tr("%1 too much").arg(bytes(-spare));
+      line.amount = tr("%1 of %2").arg(bytes_text(r.needed), bytes_text(*r.available));
+      line.margin = spare >= 0 ? tr("%1 to spare").arg(bytes_text(spare))
+                               : tr("%1 too much").arg(bytes_text(-spare));
     } else if (line.is_used) {
-      line.amount = bytes(r.needed);
+      line.amount = bytes_text(r.needed);
       line.verdict = tr("not known");
       line.margin = tr("fits if each node has that much");
     }
     out.push_back(line);
   };
   add(tr("GPU"), e.verdict.gpu, e.device.upper);
-  out.back().margin += tr("; upper bound %1").arg(bytes(e.device.upper));
+  out.back().margin += tr("; upper bound %1").arg(bytes_text(e.device.upper));
   out.back().hint = Provenance::device(e, a.job->plan);
   add(tr("Host"), e.verdict.host, e.verdict.host.needed);
   out.back().hint = Provenance::host(e.host_per_node);
@@ -76,7 +72,7 @@ std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan
   for (const CategoryLine& line : e.breakdown)
     if (line.at_peak > 0)
       out.push_back({words(report::words_of(line.category, plan.cluster.gpu.abilities)),
-                     bytes(line.at_peak),
+                     bytes_text(line.at_peak),
                      words(line.source),
                      {},
                      static_cast<double>(line.at_peak),
@@ -141,14 +137,14 @@ std::vector<Fact> EstimateModels::phases(const Answer& a) {
   const Estimate& e = *a.estimate;
   std::vector<Fact> out{{tr("model built"),
                          {},
-                         bytes(e.model_bytes),
+                         bytes_text(e.model_bytes),
                          {},
                          Provenance::live(a, e.model_bytes, tr("after the model is built"))}};
   for (const Phase phase : e.run) {
     const PhaseBytes& held = e.phases[static_cast<std::size_t>(phase)];
     out.push_back({phase_name(phase),
-                   bytes(held.peak),
-                   bytes(held.end),
+                   bytes_text(held.peak),
+                   bytes_text(held.end),
                    {},
                    Provenance::live(a, held.peak, tr("at the peak of this phase"))});
   }
@@ -158,8 +154,9 @@ std::vector<Fact> EstimateModels::phases(const Answer& a) {
 std::vector<Fact> EstimateModels::traffic(const Answer& a) {
   std::vector<Fact> out;
   for (const TrafficLine& line : a.estimate->traffic)
-    out.push_back({words(line.what), words(report::words_of(line.link)), bytes(line.bytes_per_step),
-                   text(format_count(line.count)), Provenance::traffic(a.job->plan, line)});
+    out.push_back({words(line.what), words(report::words_of(line.link)),
+                   bytes_text(line.bytes_per_step), text(format_count(line.count)),
+                   Provenance::traffic(a.job->plan, line)});
   return out;
 }
 

@@ -145,8 +145,7 @@ QString Findings::summary(const LintReport& report) {
                                   warnings == 1 ? tr("1 warning") : tr("%1 warnings").arg(warnings),
                                   notes == 1 ? tr("1 note") : tr("%1 notes").arg(notes));
   if (report.now)
-    return tr("%1; as it is: %2 of each GPU")
-        .arg(counts, text(format_bytes(report.now->price.gpu)));
+    return tr("%1; as it is: %2 of each GPU").arg(counts, bytes_text(report.now->price.gpu));
   return QStringLiteral("%1; %2").arg(counts, words(report.not_priced));
 }
 

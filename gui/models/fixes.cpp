@@ -1,6 +1,5 @@
 #include "models/fixes.h"
 
-#include "base/format.h"
 #include "models/core_words.h"
 #include "models/provenance.h"
 #include "models/text.h"
@@ -9,14 +8,6 @@
 #include "report/words.h"
 
 namespace shardplan::gui {
-namespace {
-
-QString bytes(std::int64_t count) {
-  return text(format_bytes(count));
-}
-
-}  // namespace
-
 FixWords Fixes::words_of(const Fix& fix, const Answer& now) {
   const Estimate& before = *now.estimate;
   const Estimate& after = fix.after;
@@ -29,11 +20,12 @@ FixWords Fixes::words_of(const Fix& fix, const Answer& now) {
   out.what = what.join(QStringLiteral(" + "));
   out.fit = overall(after.verdict);
   out.verdict = VerdictWords::brief(after.verdict);
-  out.effect = tr("%1 → %2 of each GPU").arg(bytes(before.device.point), bytes(after.device.point));
+  out.effect = tr("%1 → %2 of each GPU")
+                   .arg(bytes_text(before.device.point), bytes_text(after.device.point));
   const std::int64_t host_before = before.host_per_node.total();
   const std::int64_t host_after = after.host_per_node.total();
   if (host_before != host_after)
-    out.effect += tr(", %1 → %2 of each host").arg(bytes(host_before), bytes(host_after));
+    out.effect += tr(", %1 → %2 of each host").arg(bytes_text(host_before), bytes_text(host_after));
   if (fix.slowdown > 0.95 && fix.slowdown < 1.05) {
     out.effect += tr("; about as fast");
   } else if (fix.slowdown > 0 && fix.slowdown < 1) {

@@ -77,7 +77,7 @@ QString all_choices(const SearchSpace& space, const Found& found) {
 /// What each host needs; as a need where nobody knows what it has.
 QString host_of(const ResourceVerdict& host) {
   if (host.needed == 0) return QStringLiteral("–");
-  const QString bytes = text(format_bytes(host.needed));
+  const QString bytes = bytes_text(host.needed);
   return host.available ? bytes : FoundPlans::tr("if it has %1").arg(bytes);
 }
 
@@ -125,7 +125,7 @@ std::vector<FoundRow> FoundPlans::rows(const SearchSpace& space, const std::vect
     for (const std::size_t a : axes) row.choices.push_back(value_of(space, found, a));
     for (const std::size_t a : naming) name.push_back(named_value(space, found, a));
     row.name = name.join(QStringLiteral(", "));
-    row.memory = text(format_bytes(found.estimate.device.point));
+    row.memory = bytes_text(found.estimate.device.point);
     row.host = host_of(found.estimate.verdict.host);
     row.step = t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–");
     row.tokens = text(format_count(static_cast<std::int64_t>(t.tokens_per_second)));

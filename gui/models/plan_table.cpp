@@ -12,8 +12,8 @@
 namespace shardplan::gui {
 namespace {
 
-QString bytes(std::int64_t count) {
-  return count == 0 ? QStringLiteral("–") : text(format_bytes(count));
+QString bytes_or_dash(std::int64_t count) {
+  return count == 0 ? QStringLiteral("–") : bytes_text(count);
 }
 
 std::int64_t sent(const Estimate& e) {
@@ -45,23 +45,24 @@ void PlanTable::add_gpu_aspects() {
       tr("verdict"), [](const Alternative& a) { return VerdictWords::brief(a.estimate.verdict); },
       device);
   add(
-      tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); }, device);
-  add(
-      tr("upper bound"), [](const Alternative& a) { return bytes(a.estimate.device.upper); },
+      tr("each GPU"), [](const Alternative& a) { return bytes_or_dash(a.estimate.device.point); },
       device);
+  add(
+      tr("upper bound"),
+      [](const Alternative& a) { return bytes_or_dash(a.estimate.device.upper); }, device);
   add(
       tr("to spare"),
-      [](const Alternative& a) { return text(format_bytes(a.estimate.verdict.headroom_bytes)); },
-      device);
+      [](const Alternative& a) { return bytes_text(a.estimate.verdict.headroom_bytes); }, device);
   add(
-      tr("model states"), [](const Alternative& a) { return bytes(model_states(a.estimate)); },
+      tr("model states"),
+      [](const Alternative& a) { return bytes_or_dash(model_states(a.estimate)); },
       [](const Alternative&) {
         return tr("parameters, gradients and optimizer states between steps");
       });
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     add(
         QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c), gpu)),
-        [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); },
+        [c](const Alternative& a) { return bytes_or_dash(a.estimate.breakdown[c].at_peak); },
         [this, c](const Alternative& a) {
           return Provenance::category(a.estimate, a.plan, a.estimate.breakdown[c], calibration_);
         });
@@ -72,18 +73,19 @@ void PlanTable::add_host_aspects() {
     return Provenance::host(a.estimate.host_per_node);
   };
   add(
-      tr("each host"), [](const Alternative& a) { return bytes(a.estimate.host_per_node.total()); },
-      host);
+      tr("each host"),
+      [](const Alternative& a) { return bytes_or_dash(a.estimate.host_per_node.total()); }, host);
   add(
       tr("NVMe of each node"),
-      [](const Alternative& a) { return bytes(a.estimate.host_per_node.nvme); },
+      [](const Alternative& a) { return bytes_or_dash(a.estimate.host_per_node.nvme); },
       [](const Alternative& a) { return Provenance::nvme(a.estimate.host_per_node); });
 }
 
 void PlanTable::add_speed_aspects() {
   const Words rates = [](const Alternative& a) { return Provenance::rates(a.estimate, a.plan); };
   add(
-      tr("sent by each GPU per step"), [](const Alternative& a) { return bytes(sent(a.estimate)); },
+      tr("sent by each GPU per step"),
+      [](const Alternative& a) { return bytes_or_dash(sent(a.estimate)); },
       [](const Alternative& a) {
         QString all;
         for (const TrafficLine& line : a.estimate.traffic)

@@ -14,13 +14,9 @@
 namespace shardplan::gui {
 namespace {
 
-QString bytes(std::int64_t count) {
-  return text(format_bytes(count));
-}
-
 /// "3.14 GiB (3,369,209,856 B)"
 QString precisely(std::int64_t count) {
-  return QStringLiteral("%1 (%2 B)").arg(bytes(count), text(format_count(count)));
+  return QStringLiteral("%1 (%2 B)").arg(bytes_text(count), text(format_count(count)));
 }
 
 QString page(const QString& title, const QString& formula, const QString& standing) {
@@ -80,7 +76,7 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
     case Category::fragmentation:
       formula = tr("reserved − allocated = %1 − %2: PyTorch's caching allocator, run over every "
                    "block of the step")
-                    .arg(bytes(e.reserved.point), bytes(e.allocated.point));
+                    .arg(bytes_text(e.reserved.point), bytes_text(e.allocated.point));
       break;
     case Category::cuda_context:
       formula = tr("a constant of the process");
@@ -95,13 +91,13 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
         formula += QStringLiteral("\n%1 (%2): %3")
                        .arg(text(c.name))
                        .arg(c.shape.ranks)
-                       .arg(bytes(communicator_bytes(c, overhead.nccl)));
+                       .arg(bytes_text(communicator_bytes(c, overhead.nccl)));
       standing += QStringLiteral(" (%1)").arg(text(calibration.name));
       break;
     }
     default:
       formula = tr("alive when the step's allocations peak, in %1; %2 between steps")
-                    .arg(words(report::words_of(e.peak_phase)), bytes(line.resident));
+                    .arg(words(report::words_of(e.peak_phase)), bytes_text(line.resident));
       break;
   }
   return page(title, formula, standing);
@@ -113,9 +109,10 @@ QString Provenance::device(const Estimate& e, const Plan& plan) {
       tr("reserved %1 + %8 context and %9 %2 = %3\n"
          "of it allocated: %4; upper bound %5: what a real run is not expected to pass\n"
          "usable %6 of %7: what a process can allocate")
-          .arg(bytes(e.reserved.point), bytes(outside), precisely(e.device.point),
-               bytes(e.allocated.point), bytes(e.device.upper), bytes(e.usable_bytes),
-               bytes(e.capacity_bytes), text(plan.cluster.gpu.abilities.runtime),
+          .arg(bytes_text(e.reserved.point), bytes_text(outside), precisely(e.device.point),
+               bytes_text(e.allocated.point), bytes_text(e.device.upper),
+               bytes_text(e.usable_bytes), bytes_text(e.capacity_bytes),
+               text(plan.cluster.gpu.abilities.runtime),
                text(plan.cluster.gpu.abilities.collectives));
   return page(tr("Memory of the fullest GPU, as nvidia-smi shows it"), formula,
               tr("modelled; usable memory: %1").arg(standing(plan.cluster.gpu.usable_source)));
@@ -124,7 +121,7 @@ QString Provenance::device(const Estimate& e, const Plan& plan) {
 QString Provenance::host(const HostMemory& node) {
   return page(tr("Memory of each host: %1").arg(precisely(node.total())),
               tr("pageable %1 + pinned %2, of all processes of a node")
-                  .arg(bytes(node.pageable), bytes(node.pinned)),
+                  .arg(bytes_text(node.pageable), bytes_text(node.pinned)),
               standing(Source::modelled));
 }
 
@@ -206,7 +203,8 @@ QString Provenance::fix(const QStringList& sets, const Fix& fix, const Estimate&
   QString formula = sets.join(QLatin1Char('\n'));
   formula += QLatin1Char('\n');
   formula += tr("GPU: %1 − %2 = %3 saved; the whole plan estimated with the change")
-                 .arg(bytes(before.device.point), bytes(after.device.point), bytes(fix.gpu_saved));
+                 .arg(bytes_text(before.device.point), bytes_text(after.device.point),
+                      bytes_text(fix.gpu_saved));
   if (fix.slowdown > 0)
     formula += QLatin1Char('\n') + tr("time: a step of %1 ÷ one of %2, for each token: %3×")
                                        .arg(text(format_seconds(after.time.step_seconds)),

@@ -12,8 +12,8 @@
 namespace shardplan::gui {
 namespace {
 
-QString bytes(double count) {
-  return text(format_bytes(static_cast<std::int64_t>(count)));
+QString rounded_bytes(double count) {
+  return bytes_text(static_cast<std::int64_t>(count));
 }
 
 QString seconds_words(double seconds) {
@@ -98,16 +98,16 @@ QString RunModels::name_of(const RunFigure& figure) {
 std::vector<MeasuredRow> RunModels::rows(const ValidatorRun& run) {
   std::vector<MeasuredRow> rows;
   for (const RunFigure& f : run.figures())
-    rows.push_back({name_of(f), bytes(f.predicted), bytes(f.planned),
-                    f.measured ? bytes(*f.measured) : QStringLiteral("–"),
+    rows.push_back({name_of(f), rounded_bytes(f.predicted), rounded_bytes(f.planned),
+                    f.measured ? rounded_bytes(*f.measured) : QStringLiteral("–"),
                     f.measured ? error_of(f.predicted, *f.measured) : QString()});
   if (!run.facts()) return rows;
   if (rows.empty() && !run.steps().empty()) {
     const RunStep& last = run.steps().back();
     rows.push_back({tr("peak of the step"),
-                    bytes(run.facts()->predicted_peak),
+                    rounded_bytes(run.facts()->predicted_peak),
                     {},
-                    bytes(last.peak),
+                    rounded_bytes(last.peak),
                     error_of(run.facts()->predicted_peak, last.peak)});
   }
   if (const auto measured = run.median_seconds()) {
@@ -136,13 +136,13 @@ PlotData RunModels::memory(const ValidatorRun& run, const RunColours& colours) {
   data.empty = tr("The memory of each step will appear here, beside the prediction.");
   add_curve(
       data, run.steps(), {tr("peak"), colours.first, Marker::circle, true},
-      [](const RunStep& s) { return std::optional(s.peak); }, bytes);
+      [](const RunStep& s) { return std::optional(s.peak); }, rounded_bytes);
   add_curve(
       data, run.steps(), {tr("between steps"), colours.second, Marker::square, true},
-      [](const RunStep& s) { return std::optional(s.live); }, bytes);
+      [](const RunStep& s) { return std::optional(s.live); }, rounded_bytes);
   if (run.facts() && !data.points.empty())
     data.limits.push_back({false, run.facts()->predicted_peak,
-                           tr("predicted: %1").arg(bytes(run.facts()->predicted_peak))});
+                           tr("predicted: %1").arg(rounded_bytes(run.facts()->predicted_peak))});
   return data;
 }
 
@@ -154,7 +154,7 @@ QString RunModels::state(const ValidatorRun& run) {
       .arg(s.step)
       .arg(run.facts()->steps)
       .arg(s.loss ? QString::number(*s.loss, 'f', 4) : QStringLiteral("–"),
-           seconds_words(s.seconds), bytes(s.peak));
+           seconds_words(s.seconds), rounded_bytes(s.peak));
 }
 
 QString RunModels::subject(const RunFacts& f) {

@@ -9,10 +9,6 @@
 namespace shardplan::gui {
 namespace {
 
-QString bytes(std::int64_t count) {
-  return text(format_bytes(count));
-}
-
 /// Needed of a resource of which nobody knows how much there is.
 bool is_open(const ResourceVerdict& resource) {
   return resource.needed > 0 && !resource.available;
@@ -27,9 +23,10 @@ const ResourceVerdict& deciding(const Verdict& v) {
 /// "": nothing is left open.
 QString VerdictWords::condition(const Verdict& v) {
   if (is_open(v.host) && is_open(v.nvme))
-    return tr("if each host has %1 and %2 of NVMe").arg(bytes(v.host.needed), bytes(v.nvme.needed));
-  if (is_open(v.host)) return tr("if each host has %1").arg(bytes(v.host.needed));
-  if (is_open(v.nvme)) return tr("if each host has %1 of NVMe").arg(bytes(v.nvme.needed));
+    return tr("if each host has %1 and %2 of NVMe")
+        .arg(bytes_text(v.host.needed), bytes_text(v.nvme.needed));
+  if (is_open(v.host)) return tr("if each host has %1").arg(bytes_text(v.host.needed));
+  if (is_open(v.nvme)) return tr("if each host has %1 of NVMe").arg(bytes_text(v.nvme.needed));
   return {};
 }
 
@@ -45,23 +42,23 @@ QString VerdictWords::sentence(const Estimate& e) {
   const Verdict& v = e.verdict;
   const std::int64_t spare = deciding(v).available.value_or(0) - deciding(v).needed;
   if (v.limited_by == "host")
-    return spare < 0
-               ? tr("No: each host lacks %1 of memory").arg(bytes(-spare))
-               : tr("No: the system needs the last %1 of each host's memory").arg(bytes(spare));
-  if (v.limited_by == "nvme") return tr("No: each node lacks %1 of NVMe").arg(bytes(-spare));
+    return spare < 0 ? tr("No: each host lacks %1 of memory").arg(bytes_text(-spare))
+                     : tr("No: the system needs the last %1 of each host's memory")
+                           .arg(bytes_text(spare));
+  if (v.limited_by == "nvme") return tr("No: each node lacks %1 of NVMe").arg(bytes_text(-spare));
   switch (v.gpu.fit) {
     case Fit::does_not_fit:
-      return tr("No: each GPU lacks %1").arg(bytes(-spare));
+      return tr("No: each GPU lacks %1").arg(bytes_text(-spare));
     case Fit::tight:
       return spare >= 0 ? tr("Probably: %1 to spare on each GPU, but a run may need %2 more")
-                              .arg(bytes(spare), bytes(e.device.upper - e.device.point))
+                              .arg(bytes_text(spare), bytes_text(e.device.upper - e.device.point))
                         : tr("Probably not: each GPU lacks %1, but a run may need %2 less")
-                              .arg(bytes(-spare), bytes(e.device.point - e.device.least));
+                              .arg(bytes_text(-spare), bytes_text(e.device.point - e.device.least));
     case Fit::fits:
     case Fit::unknown:
       break;
   }
-  const QString yes = tr("Yes, with %1 to spare on each GPU").arg(bytes(spare));
+  const QString yes = tr("Yes, with %1 to spare on each GPU").arg(bytes_text(spare));
   const QString open = condition(v);
   return open.isEmpty() ? yes : tr("%1, %2").arg(yes, open);
 }
@@ -78,7 +75,8 @@ QString VerdictWords::headroom(const Headroom& room) {
 
 QString VerdictWords::need(const Estimate& e) {
   const ResourceVerdict& r = deciding(e.verdict);
-  const QString amount = tr("%1 of %2").arg(bytes(r.needed), bytes(r.available.value_or(0)));
+  const QString amount =
+      tr("%1 of %2").arg(bytes_text(r.needed), bytes_text(r.available.value_or(0)));
   if (e.verdict.limited_by == "host") return tr("%1 of each host").arg(amount);
   if (e.verdict.limited_by == "nvme") return tr("%1 of each node's NVMe").arg(amount);
   return tr("%1 of each GPU").arg(amount);

@@ -1,48 +1,47 @@
 #include "views/colours.h"
 
+#include <QGuiApplication>
 #include <array>
 #include <cmath>
+
+#include "views/report_style.h"
 
 namespace shardplan::gui {
 namespace {
 
-struct Ink {
-  QRgb colour;
-  Qt::BrushStyle style = Qt::SolidPattern;
-};
-
-// In the order of Category.
-constexpr std::array<Ink, kCategoryCount> kCategories{{
-    {0xff0072b2},                        // parameters: blue
-    {0xffe69f00},                        // gradients: orange
-    {0xff6cdce7},                        // master parameters: light blue
-    {0xffde3715},                        // optimizer states: vermilion
-    {0xff09b87b},                        // activations: green
-    {0xfff0e442},                        // logits and loss: yellow
-    {0xffaa6f92},                        // gathered parameters: purple
-    {0xff44aa99, Qt::Dense3Pattern},     // communication buffers
-    {0xffa04a2d},                        // workspace: brown
-    {0xff999999, Qt::BDiagPattern},      // fragmentation
-    {0xff545454},                        // CUDA context
-    {0xffaaaaaa, Qt::DiagCrossPattern},  // NCCL
-    {0xffafafaf},                        // other
-    {0xff332288},                        // KV cache: indigo
-}};
-/// Of the same kind, without those that are too light for a white ground.
-constexpr std::array<QRgb, 7> kSeries{0xff0072b2, 0xffe69f00, 0xff09b87b, 0xffaa6f92,
-                                      0xffa04a2d, 0xff6cb8e7, 0xff777777};
-constexpr std::array<Ink, 6> kActivities{{{0xff0072b2},
-                                          {0xffd55e00},
-                                          {0xffcc79a7, Qt::Dense3Pattern},
-                                          {0xff009e73},
-                                          {0xff999999, Qt::BDiagPattern},
-                                          {0xff666666, Qt::DiagCrossPattern}}};
-
-template <std::size_t N>
-QBrush brush_of(const std::array<Ink, N>& inks, int at) {
-  const Ink& ink = inks[static_cast<std::size_t>(at) % N];
-  return QBrush(QColor::fromRgba(ink.colour), ink.style);
+/// Of the windows' theme.
+const ReportStyle& style() {
+  return ReportStyle::of(is_dark(QGuiApplication::palette()));
 }
+
+/// Hatched where it is no tensor, or memory that no tensor has.
+Qt::BrushStyle pattern_of(Category category) {
+  switch (category) {
+    case Category::communication_buffers:
+      return Qt::Dense3Pattern;
+    case Category::fragmentation:
+      return Qt::BDiagPattern;
+    case Category::cuda_context:
+      return Qt::CrossPattern;
+    case Category::nccl:
+      return Qt::DiagCrossPattern;
+    default:
+      return Qt::SolidPattern;
+  }
+}
+
+struct Part {
+  const char* name;  ///< in the sheet
+  Qt::BrushStyle pattern = Qt::SolidPattern;
+};
+constexpr std::array<Part, 6> kActivities{{{"compute"},
+                                           {"communication"},
+                                           {"copies", Qt::Dense3Pattern},
+                                           {"optimizer"},
+                                           {"idle", Qt::BDiagPattern},
+                                           {"bubble", Qt::DiagCrossPattern}}};
+constexpr std::array kSeries{"parameters",          "activations", "master_parameters", "workspace",
+                             "gathered_parameters", "gradients",   "fragmentation"};
 
 /// Of WCAG 2: 0 of black, 1 of white.
 double luminance(const QColor& colour) {
@@ -54,32 +53,33 @@ double luminance(const QColor& colour) {
          0.0722 * light(colour.blueF());
 }
 
-QPalette palette_of(QRgb window, QRgb base, QRgb ink, QRgb dim, QRgb highlight, QRgb link) {
-  const QColor text = QColor::fromRgba(ink);
-  QPalette p(text, QColor::fromRgba(window), QColor::fromRgba(window).lighter(130),
-             QColor::fromRgba(window).darker(150), QColor::fromRgba(dim), text, Qt::white,
-             QColor::fromRgba(base), QColor::fromRgba(window));
-  p.setColor(QPalette::Button, QColor::fromRgba(window));
-  p.setColor(QPalette::AlternateBase, QColor::fromRgba(window));
-  p.setColor(QPalette::Highlight, QColor::fromRgba(highlight));
-  p.setColor(QPalette::HighlightedText, Qt::white);
-  p.setColor(QPalette::Link, QColor::fromRgba(link));
-  p.setColor(QPalette::ToolTipBase, QColor::fromRgba(base));
-  p.setColor(QPalette::ToolTipText, text);
-  p.setColor(QPalette::PlaceholderText, QColor::fromRgba(dim));
+QPalette palette_of(const ReportStyle& style) {
+  const QColor window = style.colour("tint"), base = style.colour("page");
+  const QColor ink = style.colour("ink"), dim = style.colour("soft");
+  QPalette p(ink, window, window.lighter(130), window.darker(150), dim, ink, Qt::white, base,
+             window);
+  p.setColor(QPalette::AlternateBase, window);
+  p.setColor(QPalette::Highlight, style.colour("link"));  // the one accent
+  p.setColor(QPalette::HighlightedText, base);
+  p.setColor(QPalette::Link, style.colour("link"));
+  p.setColor(QPalette::ToolTipBase, base);
+  p.setColor(QPalette::ToolTipText, ink);
+  p.setColor(QPalette::PlaceholderText, dim);
   for (const auto role : {QPalette::Text, QPalette::WindowText, QPalette::ButtonText})
-    p.setColor(QPalette::Disabled, role, QColor::fromRgba(dim));
+    p.setColor(QPalette::Disabled, role, dim);
   return p;
 }
 
 }  // namespace
 
 QBrush category_brush(int category) {
-  return brush_of(kCategories, category);
+  const auto at = static_cast<Category>(category);
+  return QBrush(style().fill(std::string(name_of(at)).c_str()), pattern_of(at));
 }
 
 QBrush time_brush(int activity) {
-  return brush_of(kActivities, activity);
+  const Part& part = kActivities[static_cast<std::size_t>(activity)];
+  return QBrush(style().fill(part.name), part.pattern);
 }
 
 QBrush upper_bound_brush(const QPalette& palette) {
@@ -92,14 +92,14 @@ QColor ink_on(const QColor& ground) {
 }
 
 QColor verdict_colour(Fit fit, const QPalette& palette) {
-  const bool dark = is_dark(palette);
+  const ReportStyle& style = ReportStyle::of(is_dark(palette));
   switch (fit) {
     case Fit::fits:
-      return QColor::fromRgba(dark ? 0xff3ec9a0 : 0xff00664a);
+      return style.colour("fits");
     case Fit::tight:
-      return QColor::fromRgba(dark ? 0xfff0b840 : 0xff8a5a00);
+      return style.colour("tight");
     case Fit::does_not_fit:
-      return QColor::fromRgba(dark ? 0xffff8a50 : 0xffa83c00);
+      return style.colour("no");
     case Fit::unknown:
       break;
   }
@@ -107,15 +107,15 @@ QColor verdict_colour(Fit fit, const QPalette& palette) {
 }
 
 QColor grid_colour(const QPalette& palette) {
-  return is_dark(palette) ? QColor::fromRgba(0xff34383d) : QColor::fromRgba(0xffe4e4e0);
+  return ReportStyle::of(is_dark(palette)).colour("line");
 }
 
 QColor series_colour(int series) {
-  return QColor::fromRgba(kSeries[static_cast<std::size_t>(series) % kSeries.size()]);
+  return style().fill(kSeries[static_cast<std::size_t>(series) % kSeries.size()]);
 }
 
 QColor chosen_colour() {
-  return QColor::fromRgba(0xffde3715);
+  return style().colour("no");
 }
 
 QString verdict_sign(Fit fit) {
@@ -133,11 +133,11 @@ QString verdict_sign(Fit fit) {
 }
 
 QPalette light_palette() {
-  return palette_of(0xfff3f3f1, 0xffffffff, 0xff1b1b1b, 0xff6a6a6a, 0xff0060a0, 0xff0060a0);
+  return palette_of(ReportStyle::of(false));
 }
 
 QPalette dark_palette() {
-  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2a78b8, 0xff6db3ee);
+  return palette_of(ReportStyle::of(true));
 }
 
 bool is_dark(const QPalette& palette) {

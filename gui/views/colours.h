@@ -1,6 +1,5 @@
-// Colours that people with any colour vision tell apart, with hatching for what is not tensors; and
-// the dark and the light palette of the windows. The colours begin with Okabe's and Ito's
-// (jfly.uni-koeln.de/color) and were moved apart until tests/gui/colours_test.cpp saw no two alike.
+// The report's colours in the window, dark or light as the window is. People with any colour vision
+// tell them apart; what is not tensors is hatched.
 #pragma once
 
 #include <QBrush>

@@ -10,6 +10,7 @@
 #include "models/messages.h"
 #include "models/option_field.h"
 #include "models/text.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -60,7 +61,7 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
   }
   if (!rows_.empty()) setFocusProxy(rows_.front().editor);
   layout->setColumnStretch(1, 1);
-  layout->setVerticalSpacing(3);
+  layout->setVerticalSpacing(half_space());
   layout->setRowStretch(2 * static_cast<int>(rows_.size()), 1);
 }
 

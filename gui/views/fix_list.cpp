@@ -4,6 +4,7 @@
 #include <QVBoxLayout>
 
 #include "views/colours.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -11,7 +12,7 @@ namespace shardplan::gui {
 FixList::FixList(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
   remark_ = new TextLabel(TextLabel::Lines::wrapped, this);
   layout_ = new QVBoxLayout(this);
-  layout_->setContentsMargins(4, 4, 4, 4);
+  layout_->setContentsMargins(half_space(), half_space(), half_space(), half_space());
   layout_->addWidget(remark_);
   layout_->addStretch();
   connect(&session, &Session::fixes_changed, this, &FixList::refresh);

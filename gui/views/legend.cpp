@@ -33,6 +33,7 @@ void Legend::set_entries(std::vector<LegendEntry> entries) {
   if (std::equal(entries.begin(), entries.end(), entries_.begin(), entries_.end(), same)) return;
   const int before = lines(width());
   entries_ = std::move(entries);
+  measure();
   QStringList spoken;
   for (const LegendEntry& entry : entries_) spoken.push_back(entry.text);
   setAccessibleName(spoken.join(QStringLiteral(", ")));
@@ -44,14 +45,16 @@ int Legend::line_height() const {
   return fontMetrics().height() + 1;
 }
 
-int Legend::width_of(const LegendEntry& entry) const {
-  return kSquare + kGap + fontMetrics().horizontalAdvance(entry.text);
+/// After the words or the font changed.
+void Legend::measure() {
+  widths_.clear();
+  for (const LegendEntry& entry : entries_)
+    widths_.push_back(kSquare + kGap + fontMetrics().horizontalAdvance(entry.text));
 }
 
 int Legend::place(int width, std::vector<QPoint>* places) const {
   int x = 0, line = 0;
-  for (const LegendEntry& entry : entries_) {
-    const int needed = width_of(entry);
+  for (const int needed : widths_) {
     if (x > 0 && x + needed > width) {
       x = 0;
       ++line;
@@ -59,7 +62,7 @@ int Legend::place(int width, std::vector<QPoint>* places) const {
     if (places != nullptr) places->emplace_back(x, line * line_height());
     x += needed + kBetween;
   }
-  return entries_.empty() ? 0 : line + 1;
+  return widths_.empty() ? 0 : line + 1;
 }
 
 QSize Legend::sizeHint() const {
@@ -68,9 +71,7 @@ QSize Legend::sizeHint() const {
 }
 
 QSize Legend::minimumSizeHint() const {
-  int widest = 0;
-  for (const LegendEntry& entry : entries_) widest = std::max(widest, width_of(entry));
-  return {widest, line_height()};
+  return {widths_.empty() ? 0 : *std::max_element(widths_.begin(), widths_.end()), line_height()};
 }
 
 void Legend::paintEvent(QPaintEvent*) {
@@ -93,7 +94,9 @@ void Legend::paintEvent(QPaintEvent*) {
 
 void Legend::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::FontChange) updateGeometry();
+  if (event->type() != QEvent::FontChange) return;
+  measure();
+  updateGeometry();
 }
 
 }  // namespace shardplan::gui

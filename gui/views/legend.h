@@ -37,9 +37,10 @@ class Legend : public QWidget {
   int place(int width, std::vector<QPoint>* places) const;
   int lines(int width) const { return place(width, nullptr); }
   int line_height() const;
-  int width_of(const LegendEntry& entry) const;
+  void measure();
 
   std::vector<LegendEntry> entries_;
+  std::vector<int> widths_;  ///< of each entry, square and words
 };
 
 }  // namespace shardplan::gui

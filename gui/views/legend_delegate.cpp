@@ -9,8 +9,8 @@
 namespace shardplan::gui {
 namespace {
 
-constexpr int kSquare = 12;
-constexpr int kSpace = kSquare + 8;
+constexpr int kRowSquare = 12;
+constexpr int kSpace = kRowSquare + 8;
 
 }  // namespace
 
@@ -19,8 +19,8 @@ void LegendDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option
   QStyleOptionViewItem rest = option;
   rest.rect.adjust(kSpace, 0, 0, 0);
   QStyledItemDelegate::paint(painter, rest, index);
-  const QRect square(option.rect.left() + 4, option.rect.center().y() - kSquare / 2, kSquare,
-                     kSquare);
+  const QRect square(option.rect.left() + 4, option.rect.center().y() - kRowSquare / 2, kRowSquare,
+                     kRowSquare);
   paint_swatch(*painter, square, category_brush(index.data(kValueRole).toInt()), option.palette);
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/core_words.h"
 #include "models/text.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -89,7 +90,7 @@ OptionList::OptionList(Session& session, QWidget* parent)
   about_ = make_text(this);
   about_->setObjectName(QStringLiteral("option_about"));
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(8, 6, 8, 4);
+  layout->setContentsMargins(space(), space(), space(), half_space());
   layout->addWidget(filter_);
   layout->addWidget(table_, 1);
   layout->addWidget(about_);

@@ -2,7 +2,6 @@
 
 #include <QGridLayout>
 
-#include "base/format.h"
 #include "models/provenance.h"
 #include "models/text.h"
 #include "views/colours.h"
@@ -19,7 +18,7 @@ constexpr int kHeight = 20;
 RankBars::RankBars(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->setVerticalSpacing(1);
+  layout->setVerticalSpacing(0);
   for (std::size_t i = 0; i < kMostKinds; ++i) {
     Row row{new TextLabel(TextLabel::Lines::one, this), new ShareBar(category_brush, this)};
     row.bar->setFixedHeight(kHeight);
@@ -45,7 +44,7 @@ void RankBars::refresh() {
     rows_[i].bar->setVisible(used);
     if (!used) continue;
     const Estimate& e = answer.ranks[i];
-    rows_[i].name->set_text(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
+    rows_[i].name->set_text(tr("GPU %1: %2").arg(e.rank).arg(bytes_text(e.device.point)));
     rows_[i].bar->setAccessibleName(rows_[i].name->text());
     set_hint(rows_[i].name, Provenance::device(e, answer.job->plan));
     rows_[i].bar->set_shares(EstimateModels::breakdown(e, answer.job->plan),

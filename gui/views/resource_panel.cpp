@@ -3,6 +3,7 @@
 #include <QGridLayout>
 
 #include "views/colours.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -10,7 +11,7 @@ namespace shardplan::gui {
 ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->setVerticalSpacing(2);
+  layout->setVerticalSpacing(half_space());
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     for (TextLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin})
@@ -26,7 +27,7 @@ ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
     row.margin->setObjectName(QStringLiteral("%1_margin").arg(QLatin1String(kNames[i])));
   }
   layout->setColumnStretch(4, 1);
-  layout->setHorizontalSpacing(14);
+  layout->setHorizontalSpacing(2 * space());
 }
 
 void ResourcePanel::set_resources(const std::vector<ResourceLine>& lines) {

@@ -53,7 +53,7 @@ void TextLabel::shape() {
   QTextOption option(alignment_);
   option.setWrapMode(lines_ == Lines::one ? QTextOption::NoWrap : QTextOption::WordWrap);
   layout_.setTextOption(option);
-  break_lines(layout_, width());
+  break_lines(width());
   natural_width_ = up(lines_ == Lines::wrapped  ? layout_.maximumWidth()
                       : layout_.lineCount() > 0 ? layout_.lineAt(0).naturalTextWidth()
                                                 : 0);
@@ -61,15 +61,15 @@ void TextLabel::shape() {
   if (lines_ == Lines::wrapped) heights_.emplace_back(width(), up(layout_.boundingRect().height()));
 }
 
-void TextLabel::break_lines(QTextLayout& layout, int width) const {
-  layout.beginLayout();
+void TextLabel::break_lines(int width) const {
+  layout_.beginLayout();
   double y = 0;
-  for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
+  for (QTextLine line = layout_.createLine(); line.isValid(); line = layout_.createLine()) {
     line.setLineWidth(width);
     line.setPosition(QPointF(0, y));
     y += line.height();
   }
-  layout.endLayout();
+  layout_.endLayout();
 }
 
 bool TextLabel::is_cut() const {
@@ -80,10 +80,9 @@ int TextLabel::heightForWidth(int width) const {
   if (lines_ == Lines::one) return -1;
   for (const auto& [known, height] : heights_)
     if (known == width) return height;
-  QTextLayout other(layout_.text(), layout_.font());
-  other.setFormats(layout_.formats());
-  break_lines(other, width);
-  heights_.emplace_back(width, up(other.boundingRect().height()));
+  break_lines(width);  // what was shaped stays, so that this costs little
+  heights_.emplace_back(width, up(layout_.boundingRect().height()));
+  break_lines(this->width());
   return heights_.back().second;
 }
 
@@ -106,7 +105,7 @@ void TextLabel::paintEvent(QPaintEvent*) {
 
 void TextLabel::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  break_lines(layout_, width());
+  break_lines(width());
 }
 
 void TextLabel::changeEvent(QEvent* event) {

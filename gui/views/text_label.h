@@ -36,12 +36,12 @@ class TextLabel : public QWidget {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
-  void break_lines(QTextLayout& layout, int width) const;
+  void break_lines(int width) const;
   void shape();
 
   const Lines lines_;
   QString text_;
-  QTextLayout layout_;  ///< as it is painted
+  mutable QTextLayout layout_;  ///< as it is painted, but while a height is asked for
   Qt::Alignment alignment_ = Qt::AlignLeft;
   int natural_width_ = 0;  ///< of the longest line
   int widest_ = 0;         ///< that it was: one line keeps its room, so that a row stays still

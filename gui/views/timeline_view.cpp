@@ -9,7 +9,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/format.h"
 #include "models/core_words.h"
 #include "models/text.h"
 #include "render/describe.h"
@@ -20,10 +19,6 @@ namespace shardplan::gui {
 namespace {
 
 constexpr double kTop = 18, kBottom = 18;
-
-QString bytes(std::int64_t count) {
-  return text(format_bytes(count));
-}
 
 }  // namespace
 
@@ -48,9 +43,9 @@ QString TimelineView::description_of(std::size_t point) const {
   if (p.iterations > 1) where += tr(", repetition %1 of %2").arg(p.iteration + 1).arg(p.iterations);
   if (timeline_->micro_batches > 1)
     where += tr(", micro-batch %1 of %2").arg(p.micro_batch + 1).arg(timeline_->micro_batches);
-  QString out =
-      QStringLiteral("<b>%1</b>: %2%3")
-          .arg(bytes(p.total), where, point == timeline_->peak ? tr(" (the peak)") : QString());
+  QString out = QStringLiteral("<b>%1</b>: %2%3")
+                    .arg(bytes_text(p.total), where,
+                         point == timeline_->peak ? tr(" (the peak)") : QString());
   std::array<std::size_t, kCategoryCount> order{};
   for (std::size_t c = 0; c < kCategoryCount; ++c) order[c] = c;
   std::stable_sort(order.begin(), order.end(),
@@ -58,7 +53,7 @@ QString TimelineView::description_of(std::size_t point) const {
   for (const std::size_t c : order)
     if (p.live[c] > 0)
       out += QStringLiteral("<br>%1 %2")
-                 .arg(bytes(p.live[c]), words(report::words_of(static_cast<Category>(c), {})));
+                 .arg(bytes_text(p.live[c]), words(report::words_of(static_cast<Category>(c), {})));
   return out;
 }
 
@@ -196,7 +191,7 @@ void TimelineView::paint_marks(QPainter& painter) const {
   painter.setPen(QPen(ink, 1.5));
   painter.setBrush(palette().color(QPalette::Base));
   painter.drawEllipse(at, 3.5, 3.5);
-  const QString label = tr("peak %1").arg(bytes(peak.total));
+  const QString label = tr("peak %1").arg(bytes_text(peak.total));
   const double width = painter.fontMetrics().horizontalAdvance(label);
   const double x = std::clamp(at.x() - width / 2, area.left(), area.right() - width);
   painter.drawText(QPointF(x, kTop - 5), label);

@@ -19,6 +19,7 @@
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/differs_delegate.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -43,7 +44,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   left->addWidget(keep);
 
   auto* bars = new QGridLayout;
-  bars->setVerticalSpacing(2);
+  bars->setVerticalSpacing(half_space());
   for (std::size_t i = 0; i < bars_.size(); ++i) {
     bars_[i] = {new QLabel(this), new ShareBar(category_brush, this)};
     bars_[i].name->setWordWrap(true);

@@ -6,12 +6,12 @@
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
 #include "job/fields.h"
 #include "models/catalogue_models.h"
 #include "models/core_words.h"
 #include "models/messages.h"
 #include "models/text.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -76,9 +76,8 @@ QLayout* MachinePage::make_choices() {
   connect(here, &QPushButton::clicked, this, &MachinePage::use_detected);
   layout->addWidget(here);
   auto* found = make_text(this);
-  found->setText(
-      tr("Found here: %1 of host memory, %2 of NVMe.")
-          .arg(text(format_bytes(detected_.host_memory)), text(format_bytes(detected_.nvme))));
+  found->setText(tr("Found here: %1 of host memory, %2 of NVMe.")
+                     .arg(bytes_text(detected_.host_memory), bytes_text(detected_.nvme)));
   found->setObjectName(QStringLiteral("detected_memory"));
   found->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(found);
@@ -104,7 +103,7 @@ QLayout* MachinePage::make_fields() {
   auto* fields = new QWidget(this);
   auto* form = new QFormLayout(fields);
   form->setContentsMargins(0, 0, 0, 0);
-  form->setVerticalSpacing(3);
+  form->setVerticalSpacing(half_space());
   for (MachineField& field : MachineFields::all()) add_row(form, std::move(field));
   form->addRow(notes_);
   auto* layout = new QVBoxLayout;
@@ -120,7 +119,7 @@ void MachinePage::add_row(QFormLayout* form, MachineField field) {
   row.edit->setAccessibleName(row.field.label);
   row.source->setForegroundRole(QPalette::PlaceholderText);
   auto* layout = new QHBoxLayout;
-  layout->setSpacing(8);
+  layout->setSpacing(space());
   layout->addWidget(row.edit, 1);
   layout->addWidget(row.source, 1);
   form->addRow(row.field.label, layout);

@@ -15,6 +15,7 @@
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/plot_view.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 #include "wizard/accuracy_page.h"
 #include "wizard/compare_page.h"
@@ -81,7 +82,7 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   stack_->setMinimumHeight(kLowestPage);
   auto* middle = new QWidget(this);
   auto* layout = new QVBoxLayout(middle);
-  layout->setContentsMargins(10, 6, 10, 6);
+  layout->setContentsMargins(space(), space(), space(), space());
   layout->addWidget(make_steps());
   layout->addWidget(stack_, 1);
   layout->addWidget(notices_);

@@ -8,24 +8,22 @@
 
 #include "models/asked_question.h"
 #include "models/recent_files.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
 StartPage::StartPage(Session& session, QWidget* parent) : Page(session, tr("Start"), parent) {
   auto* title = new QLabel(tr("&What will run on which machine?"), this);
-  QFont large = font();
-  large.setPointSizeF(large.pointSizeF() * 1.5);
-  large.setBold(true);
-  title->setFont(large);
+  QFont of_title = sized(font(), TypeSize::title);
+  of_title.setBold(true);
+  title->setFont(of_title);
   question_ = new QLineEdit(this);
   question_->setObjectName(QStringLiteral("question"));
   question_->setPlaceholderText(tr("7B on 4x40GB, or the path of a job, a config.json or records"));
   question_->setAccessibleName(tr("Question or file"));
   add_clear_button(question_);
   title->setBuddy(question_);
-  QFont roomy = font();
-  roomy.setPointSizeF(roomy.pointSizeF() * 1.25);
-  question_->setFont(roomy);
+  question_->setFont(sized(font(), TypeSize::large));
   error_ = make_error(this);
   error_->setObjectName(QStringLiteral("question_error"));
   auto* go = new QPushButton(tr("&Answer"), this);
@@ -37,8 +35,8 @@ StartPage::StartPage(Session& session, QWidget* parent) : Page(session, tr("Star
   lists->addWidget(make_examples(), 1);
   lists->addWidget(make_recent(), 1);
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(96, 32, 96, 16);
-  layout->setSpacing(8);
+  layout->setContentsMargins(12 * space(), 4 * space(), 12 * space(), 2 * space());
+  layout->setSpacing(space());
   layout->addWidget(title);
   layout->addLayout(row);
   layout->addWidget(error_);
@@ -55,7 +53,7 @@ QWidget* StartPage::make_examples() {
   examples_ = new QListWidget(this);
   examples_->setObjectName(QStringLiteral("examples"));
   examples_->setAccessibleName(tr("Examples"));
-  examples_->setSpacing(3);
+  examples_->setSpacing(half_space());
   for (const char* question :
        {"7B on 4x40GB", "llama-3.1-8b on 8xH100", "qwen2.5-7b on 1xRTX4090 with QLoRA",
         "llama-3.1-70b on 2x8xH100", "mixtral-8x7b on p5.48xlarge with LoRA", "gpt2 on 1x24GB"})
@@ -73,7 +71,7 @@ QWidget* StartPage::make_recent() {
   recent_ = new QListWidget(this);
   recent_->setObjectName(QStringLiteral("recent"));
   recent_->setAccessibleName(tr("Recent jobs"));
-  recent_->setSpacing(3);
+  recent_->setSpacing(half_space());
   connect(recent_, &QListWidget::itemActivated, this, [this](const QListWidgetItem* item) {
     if (const QString path = item->data(Qt::UserRole).toString(); !path.isEmpty())
       Q_EMIT file_chosen(path);

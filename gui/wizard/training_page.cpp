@@ -8,6 +8,7 @@
 #include "job/fields.h"
 #include "models/messages.h"
 #include "models/text.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -21,7 +22,7 @@ TrainingPage::TrainingPage(Session& session, QWidget* parent)
   tabs_->setObjectName(QStringLiteral("training_tabs"));
   auto* usual = new QWidget(this);
   auto* inside = new QVBoxLayout(usual);
-  inside->setContentsMargins(8, 6, 4, 4);
+  inside->setContentsMargins(space(), space(), half_space(), half_space());
   inside->addWidget(make_scroll(form_, usual));
   tabs_->addTab(usual, tr("The usual ones"));
   tabs_->addTab(options_, tr("All options"));

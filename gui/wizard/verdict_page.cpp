@@ -5,7 +5,6 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 
-#include "base/format.h"
 #include "models/job_words.h"
 #include "models/messages.h"
 #include "models/provenance.h"
@@ -14,6 +13,7 @@
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/legend_delegate.h"
+#include "views/report_style.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -21,9 +21,8 @@ namespace {
 
 enum class Tab : std::uint8_t { fixes, parts, phases, traffic, foundation };  // in their order
 
-QFont scaled(QFont font, double factor, bool bold) {
-  font.setPointSizeF(font.pointSizeF() * factor);
-  font.setBold(bold);
+QFont bold(QFont font) {
+  font.setBold(true);
   return font;
 }
 
@@ -51,19 +50,19 @@ VerdictPage::VerdictPage(Session& session, QWidget* parent) : Page(session, tr("
 QLayout* VerdictPage::make_heading() {
   verdict_ = new TextLabel(TextLabel::Lines::wrapped, this);
   verdict_->setObjectName(QStringLiteral("verdict"));
-  verdict_->setFont(scaled(font(), 1.5, true));
+  verdict_->setFont(bold(sized(font(), TypeSize::title)));
   next_step_ = new NextStep(session(), this);
   subject_ = new TextLabel(TextLabel::Lines::wrapped, this);
-  subject_->setFont(scaled(font(), 1.0, true));
+  subject_->setFont(bold(font()));
   method_ = new TextLabel(TextLabel::Lines::wrapped, this);
   method_->setForegroundRole(QPalette::PlaceholderText);
   resources_ = new ResourcePanel(this);
   auto* words = new QVBoxLayout;
-  words->setSpacing(1);
+  words->setSpacing(0);
   words->addWidget(subject_);
   words->addWidget(method_);
   auto* layout = new QVBoxLayout;
-  layout->setSpacing(4);
+  layout->setSpacing(half_space());
   layout->addWidget(verdict_);
   layout->addWidget(next_step_);
   layout->addLayout(words);
@@ -85,8 +84,8 @@ QWidget* VerdictPage::make_memory() {
   timeline_ = new TimelineView(this);
   timeline_->setAccessibleName(tr("Memory through the step"));
   auto* layout = new QVBoxLayout;
-  layout->setContentsMargins(8, 4, 8, 6);
-  layout->setSpacing(3);
+  layout->setContentsMargins(space(), half_space(), space(), space());
+  layout->setSpacing(half_space());
   memory_legend_ = new Legend(this);
   layout->addWidget(memory_);
   layout->addWidget(memory_legend_);
@@ -104,8 +103,8 @@ QWidget* VerdictPage::make_time() {
   rates_ = new TextLabel(TextLabel::Lines::wrapped, this);
   rates_->setObjectName(QStringLiteral("rates"));
   auto* layout = new QVBoxLayout;
-  layout->setContentsMargins(8, 4, 8, 6);
-  layout->setSpacing(3);
+  layout->setContentsMargins(space(), half_space(), space(), space());
+  layout->setSpacing(half_space());
   layout->addWidget(rates_);
   time_legend_ = new Legend(this);
   time_legend_->setObjectName(QStringLiteral("time_legend"));
@@ -118,9 +117,9 @@ QWidget* VerdictPage::make_time() {
 
 QWidget* VerdictPage::make_what_if() {
   auto* grid = new QGridLayout;
-  grid->setContentsMargins(8, 4, 8, 4);
-  grid->setHorizontalSpacing(16);
-  grid->setVerticalSpacing(2);
+  grid->setContentsMargins(space(), half_space(), space(), half_space());
+  grid->setHorizontalSpacing(2 * space());
+  grid->setVerticalSpacing(half_space());
   // Sliders of different kinds of jobs share a place: those that do not apply are hidden.
   const auto add = [&](int at, TrainingField field, std::vector<qint64> values = {}) {
     auto* slider = new ChoiceSlider(session(), std::move(field), std::move(values), this);
@@ -191,7 +190,7 @@ void VerdictPage::show_answer() {
   resources_->set_resources(EstimateModels::resources(a));
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
-                      tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
+                      tr("usable %1").arg(bytes_text(e.usable_bytes)));
   memory_legend_->set_entries(memory_->legend(ShareBar::LegendWords::names));
   ranks_->refresh();
   largest_->set_text(EstimateModels::largest_consumer(a));

@@ -36,7 +36,7 @@ constexpr std::array kWrittenOptimizers{
 
 }  // namespace
 
-void refuse_export(std::string key, std::string message, std::string expected) {
+void refuse_export(std::string key, Said message, Said expected) {
   throw InputError({.file = "<command line>",
                     .key = std::move(key),
                     .message = std::move(message),
@@ -91,10 +91,9 @@ std::string_view TrainerFile::style() const {
 }
 
 void TrainerFile::no_precision(std::string_view why) const {
-  refuse_export(
-      "precision",
-      fmt::format("{} cannot be said to {}: {}", plan().precision.name, dialect_.name, why),
-      "another precision, or --as job");
+  refuse_export("precision",
+                say("{} cannot be said to {}: {}", plan().precision.name, dialect_.name, why),
+                "another precision, or --as job");
 }
 
 void TrainerFile::precision_switches() {
@@ -142,9 +141,10 @@ void TrainerFile::lora_keys() {
   // FSDP's trainers cast all that trains, and DeepSpeed's engine nothing.
   const bool casts = dialect_.casts_copies;
   if (!lora.saved.empty() && !shards_parameters() && !has_zero() && lora.saved_in_fp32 != casts)
-    refuse_export("workload.lora.saved_in_fp32",
-                  fmt::format("{} casts {}", dialect_.name, casts ? "copies" : "no copies"),
-                  casts ? "true" : "false");
+    refuse_export(
+        "workload.lora.saved_in_fp32",
+        casts ? say("{} casts copies", dialect_.name) : say("{} casts no copies", dialect_.name),
+        casts ? "true" : "false");
 }
 
 std::string_view TrainerFile::base() const {

@@ -10,7 +10,7 @@
 namespace shardplan {
 
 /// For what a trainer's file cannot say.
-[[noreturn]] void refuse_export(std::string key, std::string message, std::string expected);
+[[noreturn]] void refuse_export(std::string key, Said message, Said expected);
 
 /// The name or path of a job's model, which a file of `trainer` names.
 std::string named_model(const Json& asked, std::string_view trainer);

@@ -372,9 +372,8 @@ Json repaired(const LintRequest& request, const LintReport& first) {
     if (const Diagnostic* error = worse ? new_error(first, report) : nullptr)
       throw InputError({.file = error->file,
                         .key = error->key,
-                        .message = fmt::format("the repairs would bring up {} ({}): nothing was "
-                                               "written",
-                                               error->message.text, error->rule.text()),
+                        .message = say("the repairs would bring up {} ({}): nothing was written",
+                                       error->message, error->rule.text()),
                         .expected = "a correction by hand"});
     if (report.fixed.is_null() || report.fixed == now) break;
     now = report.fixed;

@@ -120,9 +120,8 @@ Model divisible_model(const Plan& plan, std::int64_t parameters,
     if (i == kTries)
       throw InputError(
           {.key = problem->key,
-           .message = fmt::format("no decoder from {:.3g} B parameters on can be "
-                                  "divided so: {}",
-                                  static_cast<double>(parameters) / 1e9, problem->message),
+           .message = say("no decoder from {:.3g} B parameters on can be divided so: {}",
+                          static_cast<double>(parameters) / 1e9, problem->message),
            .expected = problem->expected});
   }
 }

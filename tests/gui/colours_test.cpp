@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <QApplication>
 #include <QImage>
 #include <QPainter>
 #include <QStyleOption>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "support/colour_vision.h"
+#include "support/subprocess.h"
 #include "views/window_style.h"
 
 namespace shardplan::gui {
@@ -25,6 +28,26 @@ double difference(const QColor& a, const QColor& b, const Vision& vision) {
   const Triple p = lab_of(srgb(a), vision), q = lab_of(srgb(b), vision);
   return std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]);
 }
+
+/// Under one theme of the windows after the other.
+class InBothThemes {
+ public:
+  InBothThemes() : before_(QGuiApplication::palette()) {}
+  ~InBothThemes() { QApplication::setPalette(before_); }
+  InBothThemes(const InBothThemes&) = delete;
+  InBothThemes& operator=(const InBothThemes&) = delete;
+
+  void expect(const std::function<void(const QPalette&)>& check) const {
+    for (const QPalette& palette : {light_palette(), dark_palette()}) {
+      SCOPED_TRACE(is_dark(palette) ? "dark" : "light");
+      QApplication::setPalette(palette);
+      check(palette);
+    }
+  }
+
+ private:
+  const QPalette before_;
+};
 
 /// Plain colours must differ; a hatched part is told by its pattern, from plain ones and others.
 void expect_apart(const std::vector<QBrush>& brushes, double least) {
@@ -47,16 +70,20 @@ TEST(Colours, OfTheSimulationAreTheKnownOnes) {
 }
 
 TEST(Colours, OfMemoryStayApartForEveryEye) {
-  std::vector<QBrush> brushes;
-  for (std::size_t c = 0; c < kCategoryCount; ++c)
-    brushes.push_back(category_brush(static_cast<int>(c)));
-  expect_apart(brushes, 16);
+  InBothThemes().expect([](const QPalette&) {
+    std::vector<QBrush> brushes;
+    for (std::size_t c = 0; c < kCategoryCount; ++c)
+      brushes.push_back(category_brush(static_cast<int>(c)));
+    expect_apart(brushes, 16);
+  });
 }
 
 TEST(Colours, OfTimeStayApartForEveryEye) {
-  std::vector<QBrush> brushes;
-  for (int activity = 0; activity < 6; ++activity) brushes.push_back(time_brush(activity));
-  expect_apart(brushes, 16);
+  InBothThemes().expect([](const QPalette&) {
+    std::vector<QBrush> brushes;
+    for (int activity = 0; activity < 6; ++activity) brushes.push_back(time_brush(activity));
+    expect_apart(brushes, 16);
+  });
 }
 
 double contrast(const QColor& a, const QColor& b) {
@@ -64,14 +91,16 @@ double contrast(const QColor& a, const QColor& b) {
 }
 
 TEST(Colours, OfWordsInABarAreReadableOnEveryPart) {
-  for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    const QColor ground = category_brush(static_cast<int>(c)).color();
-    EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << c;
-  }
-  for (int activity = 0; activity < 6; ++activity) {
-    const QColor ground = time_brush(activity).color();
-    EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << activity;
-  }
+  InBothThemes().expect([](const QPalette&) {
+    for (std::size_t c = 0; c < kCategoryCount; ++c) {
+      const QColor ground = category_brush(static_cast<int>(c)).color();
+      EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << c;
+    }
+    for (int activity = 0; activity < 6; ++activity) {
+      const QColor ground = time_brush(activity).color();
+      EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << activity;
+    }
+  });
 }
 
 TEST(Colours, OfWordsAreReadableOnBothGrounds) {
@@ -118,13 +147,28 @@ TEST(Colours, OfBoxesThatAreNotTickedAreSeenInBothThemes) {
 }
 
 TEST(Colours, OfPlotsStayApartAndAreSeenOnBothGrounds) {
-  std::vector<QBrush> brushes;
-  // Those after the first five have markers of their own too.
-  for (int series = 0; series < 5; ++series) brushes.emplace_back(series_colour(series));
-  expect_apart(brushes, 16);
-  for (const QPalette& palette : {light_palette(), dark_palette()})
+  InBothThemes().expect([](const QPalette& palette) {
+    std::vector<QBrush> brushes;
+    // Those after the first five have markers of their own too.
+    for (int series = 0; series < 5; ++series) brushes.emplace_back(series_colour(series));
+    expect_apart(brushes, 16);
     for (int series = 0; series < 6; ++series)
       EXPECT_GE(contrast(series_colour(series), palette.color(QPalette::Base)), 1.9) << series;
+  });
+}
+
+TEST(Colours, AreTheReports) {
+  const std::string css = text_of(SHARDPLAN_SOURCE_DIR "/data/report/style.css");
+  InBothThemes().expect([&](const QPalette& palette) {
+    std::vector<QColor> shown{palette.color(QPalette::Base), palette.color(QPalette::WindowText),
+                              palette.color(QPalette::PlaceholderText), grid_colour(palette)};
+    for (std::size_t c = 0; c < kCategoryCount; ++c)
+      shown.push_back(category_brush(static_cast<int>(c)).color());
+    for (const QColor& colour : shown) {
+      const std::string name = colour == Qt::white ? "#fff" : colour.name().toStdString();
+      EXPECT_NE(css.find(": " + name + ";"), std::string::npos) << name;
+    }
+  });
 }
 
 }  // namespace

@@ -84,8 +84,10 @@ class Journey : public WindowTest {
     return [path](QWidget& dialog) {
       auto* files = qobject_cast<QFileDialog*>(&dialog);
       if (files == nullptr) return false;
-      files->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"))
-          ->setText(QString::fromStdString(path));
+      auto* name = files->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"));
+      // Before the field has the keyboard, Qt adds to its text what is selected in the list.
+      if (!name->hasFocus()) return false;
+      name->setText(QString::fromStdString(path));
       return QMetaObject::invokeMethod(files, "accept", Qt::DirectConnection);
     };
   }

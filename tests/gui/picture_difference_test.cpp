@@ -11,7 +11,7 @@
 namespace shardplan::gui {
 namespace {
 
-struct Drawing {
+struct Sketch {
   QPoint button{300, 120};
   QColor accent{0, 114, 178};
   QString label = QStringLiteral("GPU memory");
@@ -20,7 +20,7 @@ struct Drawing {
 };
 
 /// A window with a bar, a label, a figure and a button, as pages have them.
-QImage draw(const Drawing& d, const QPalette& palette) {
+QImage draw(const Sketch& d, const QPalette& palette) {
   QImage image(600, 300, QImage::Format_RGB32);
   image.fill(palette.color(QPalette::Window));
   QPainter painter(&image);
@@ -39,7 +39,7 @@ QImage draw(const Drawing& d, const QPalette& palette) {
 
 class PictureDifferences : public testing::TestWithParam<bool> {
  protected:
-  PictureDifference from_usual(const Drawing& other) const {
+  PictureDifference from_usual(const Sketch& other) const {
     return difference_of(reduced(draw({}, palette_)), reduced(draw(other, palette_)));
   }
   QPalette palette_ = GetParam() ? dark_palette() : light_palette();

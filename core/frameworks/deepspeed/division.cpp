@@ -62,14 +62,17 @@ Problem check_experts(const Model& model, const Plan& plan) {
   if (plan.workload.lora && !o.moe)
     return DivisionProblem{key, "AutoEP stops under LoRA: it finds no sparse layer by its name",
                            "1, or workload.method full"};
-  const std::string where = o.zero.stage == 3 && o.zero.quantized_weights ? "with quantized weights"
-                            : o.grad_accum_dtype == DType::f32            ? "with fp32 accumulation"
-                            : plan.parallel.model_ranks() > 1             ? "beside another degree"
-                            : plan.workload.lora                          ? "under LoRA"
-                                                                          : "";
-  if (where.empty()) return std::nullopt;
-  return DivisionProblem{key, "DeepSpeed's experts cannot be estimated yet " + where,
-                         "ZeRO over data-parallel GPUs, in 16 bits"};
+  const char* message = o.zero.stage == 3 && o.zero.quantized_weights
+                            ? "DeepSpeed's experts cannot be estimated yet with quantized weights"
+                        : o.grad_accum_dtype == DType::f32
+                            ? "DeepSpeed's experts cannot be estimated yet with fp32 accumulation"
+                        : plan.parallel.model_ranks() > 1
+                            ? "DeepSpeed's experts cannot be estimated yet beside another degree"
+                        : plan.workload.lora
+                            ? "DeepSpeed's experts cannot be estimated yet under LoRA"
+                            : nullptr;
+  if (message == nullptr) return std::nullopt;
+  return DivisionProblem{key, message, "ZeRO over data-parallel GPUs, in 16 bits"};
 }
 
 /// Groups of MiCS (zero/mics_utils.py) and of hpZ, which is at most the world (utils/groups.py

@@ -70,9 +70,12 @@ std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const 
     if (const Op* op = unlike_blocks(model, plan.workload.sequence_length))
       return DivisionProblem{
           "parallel.context",
-          fmt::format("PyTorch's context_parallel takes causal attention without a mask, and a "
-                      "network of type '{}' has {}",
-                      model.facts.model_type, op->causal ? "a mask or a window" : "another"),
+          op->causal ? fmt::format("PyTorch's context_parallel takes causal attention without a "
+                                   "mask, and a network of type '{}' has a mask or a window",
+                                   model.facts.model_type)
+                     : fmt::format("PyTorch's context_parallel takes causal attention without a "
+                                   "mask, and a network of type '{}' has another",
+                                   model.facts.model_type),
           "1, or parallel.sequence"};
   if (plan.parallel.expert > 1 && !sorts_rows(model))
     return DivisionProblem{
@@ -114,20 +117,27 @@ std::optional<DivisionProblem> fsdp2_plan_problem(const Plan& plan) {
   if (auto problem = fsdp2_stage_problem(plan)) return problem;
   if (auto problem = float8_gather_problem(plan)) return problem;
   if (plan.parallel.expert == 1) return std::nullopt;
-  const auto problem = [](std::string key, std::string_view what, std::string expected) {
-    return DivisionProblem{
-        std::move(key), fmt::format("{} an expert degree with fsdp2 cannot be estimated yet", what),
-        std::move(expected)};
+  constexpr std::string_view kBeside = "beside an expert degree with fsdp2 cannot be estimated yet";
+  const auto problem = [](std::string_view key, std::string_view found, std::string_view expected) {
+    return DivisionProblem{std::string(key), std::string(found), std::string(expected)};
   };
-  if (plan.parallel.tensor > 1) return problem("parallel.tensor", "beside", "1");
+  if (plan.parallel.tensor > 1) return problem("parallel.tensor", kBeside, "1");
   if (options.hybrid_shard_size)
-    return problem("framework.hybrid_shard_size", "copies of the states beside", "leave it out");
-  if (options.cpu_offload) return problem("framework.cpu_offload", "beside", "false");
-  if (options.units == Fsdp2Wrap::whole) return problem("framework.units", "beside", "blocks");
+    return problem(
+        "framework.hybrid_shard_size",
+        "copies of the states beside an expert degree with fsdp2 cannot be estimated yet",
+        "leave it out");
+  if (options.cpu_offload) return problem("framework.cpu_offload", kBeside, "false");
+  if (options.units == Fsdp2Wrap::whole) return problem("framework.units", kBeside, "blocks");
   if (plan.workload.kind != WorkKind::train)
-    return problem("parallel.expert", "a workload other than training beside", "1");
+    return problem(
+        "parallel.expert",
+        "a workload other than training beside an expert degree with fsdp2 cannot be estimated yet",
+        "1");
   if (plan.workload.lora && !plan.workload.lora->parameters.empty())
-    return problem("workload.lora.parameters", "adapters of experts beside", "leave them out");
+    return problem("workload.lora.parameters",
+                   "adapters of experts beside an expert degree with fsdp2 cannot be estimated yet",
+                   "leave them out");
   return std::nullopt;
 }
 

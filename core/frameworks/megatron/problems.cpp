@@ -66,8 +66,7 @@ std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
   if (!plan.workload.lora) return std::nullopt;
   const Lora& lora = *plan.workload.lora;
   const auto problem = [](std::string_view key, std::string_view found, std::string_view expected) {
-    return DivisionProblem{fmt::format("workload.lora.{}", key),
-                           fmt::format("mcore-bridge's adapters have {}", found),
+    return DivisionProblem{fmt::format("workload.lora.{}", key), std::string(found),
                            std::string(expected)};
   };
   if (!plan.framework.megatron.transformer_engine)
@@ -75,11 +74,15 @@ std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
                            "local: mcore-bridge adapts Transformer Engine's layers alone",
                            "transformer_engine"};
   if (lora.base != Quantization::none)
-    return problem("quantization", "no base in few bits", "none");
-  if (lora.magnitudes) return problem("dora", "no DoRA (LoraParallelLinear stops)", "false");
-  if (lora.rotation_block > 0) return problem("oft_block_size", "no OFT", "LoRA");
+    return problem("quantization", "mcore-bridge's adapters have no base in few bits", "none");
+  if (lora.magnitudes)
+    return problem("dora", "mcore-bridge's adapters have no DoRA (LoraParallelLinear stops)",
+                   "false");
+  if (lora.rotation_block > 0)
+    return problem("oft_block_size", "mcore-bridge's adapters have no OFT", "LoRA");
   if (!lora.parameters.empty())
-    return problem("target_parameters", "modules as targets, those of experts too",
+    return problem("target_parameters",
+                   "mcore-bridge's adapters have modules as targets, those of experts too",
                    "workload.lora.targets");
   if (plan.parallel.tensor > 1 && !lora.saved.empty())
     return DivisionProblem{"workload.lora.modules_to_save",
@@ -147,16 +150,13 @@ std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, con
 }
 
 std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
-  const auto cannot = [](std::string_view what) {
-    return fmt::format("Megatron-LM has no {}", what);
-  };
   const Precision& p = plan.precision;
   if (p.autocast())
-    return DivisionProblem{"precision", cannot(fmt::format("autocast ({})", p.name)),
+    return DivisionProblem{"precision", fmt::format("Megatron-LM has no autocast ({})", p.name),
                            "bf16-master, fp16-master or fp32"};
   if (p.params != DType::f32 && !p.master)
-    return DivisionProblem{"precision", cannot("16-bit parameters without master weights"),
-                           "bf16-master"};
+    return DivisionProblem{
+        "precision", "Megatron-LM has no 16-bit parameters without master weights", "bf16-master"};
   const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
   if (cuts && !plan.parallel.sequence_parallel)
     return DivisionProblem{"framework.tp_comm_overlap", "true, without parallel.sequence_parallel",

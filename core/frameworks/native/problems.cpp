@@ -36,69 +36,78 @@ namespace {
 
 std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
   const Lora& lora = *plan.workload.lora;
-  const auto cannot = [](std::string_view key, std::string_view what, std::string_view expected) {
-    return DivisionProblem{std::string(key), fmt::format("the native engine has no {}", what),
-                           std::string(expected)};
+  const auto problem = [](std::string_view key, Said message, std::string_view expected) {
+    return DivisionProblem{std::string(key), std::move(message), std::string(expected)};
   };
   if (lora.dropout != 0)
-    return cannot("workload.lora.dropout", "dropout, of adapters neither", "0");
-  if (lora.magnitudes) return cannot("workload.lora.dora", "DoRA", "false");
-  if (lora.rotation_block != 0) return cannot("workload.lora.oft_block_size", "OFT", "0");
+    return problem("workload.lora.dropout", "the native engine has no dropout, of adapters neither",
+                   "0");
+  if (lora.magnitudes)
+    return problem("workload.lora.dora", "the native engine has no DoRA", "false");
+  if (lora.rotation_block != 0)
+    return problem("workload.lora.oft_block_size", "the native engine has no OFT", "0");
   if (!lora.saved.empty())
-    return cannot("workload.lora.modules_to_save", "copies of modules that train", "no such list");
+    return problem("workload.lora.modules_to_save",
+                   "the native engine has no copies of modules that train", "no such list");
   if (!lora.whole.empty())
-    return cannot("workload.lora.train_whole", "modules that train as they are beside adapters",
-                  "no such list");
+    return problem("workload.lora.train_whole",
+                   "the native engine has no modules that train as they are beside adapters",
+                   "no such list");
   if (!lora.parameters.empty())
-    return cannot("workload.lora.target_parameters", "adapters of experts", "no such list");
+    return problem("workload.lora.target_parameters",
+                   "the native engine has no adapters of experts", "no such list");
   if (lora.prepare_kbit.value_or(false))
-    return cannot("workload.lora.prepare_kbit", "parameters of another type than the adapters",
-                  "false");
+    return problem("workload.lora.prepare_kbit",
+                   "the native engine has no parameters of another type than the adapters",
+                   "false");
   if (lora.base != Quantization::none && lora.base != Quantization::nf4 &&
       lora.base != Quantization::nf4_double)
-    return cannot("workload.lora.quantization", fmt::format("base in {}", name_of(lora.base)),
-                  "none, nf4 or nf4_double");
+    return problem("workload.lora.quantization",
+                   fmt::format("the native engine has no base in {}", name_of(lora.base)),
+                   "none, nf4 or nf4_double");
   const Parallel& p = plan.parallel;
   for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
                                     {"parallel.pipeline", p.pipeline},
                                     {"parallel.context", p.context},
                                     {"parallel.expert", p.expert}})
-    if (degree > 1) return cannot(key, fmt::format("degree {} with LoRA", degree), "1");
+    if (degree > 1)
+      return problem(key, fmt::format("the native engine has no degree {} with LoRA", degree), "1");
   if (plan.framework.native.states_on_host())
-    return cannot("framework.offload_optimizer", "states on the host with LoRA", "none");
+    return problem("framework.offload_optimizer",
+                   "the native engine has no states on the host with LoRA", "none");
   return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
-  const auto cannot = [](std::string_view what) {
-    return fmt::format("the native engine has no {}", what);
-  };
   const Precision& p = plan.precision;
   if (p.autocast())
-    return DivisionProblem{"precision", cannot(fmt::format("autocast ({})", p.name)),
+    return DivisionProblem{"precision",
+                           fmt::format("the native engine has no autocast ({})", p.name),
                            "fp32, bf16-pure, bf16-master or fp16-master"};
   if (p.params == DType::f16 && !p.master)
-    return DivisionProblem{"precision", cannot("fp16 without fp32 master weights"), "fp16-master"};
+    return DivisionProblem{"precision", "the native engine has no fp16 without fp32 master weights",
+                           "fp16-master"};
   if (p.master && *p.master != DType::f32)
-    return DivisionProblem{"precision.master", cannot("masters but fp32"), "fp32"};
+    return DivisionProblem{"precision.master", "the native engine has no masters but fp32", "fp32"};
   if (p.optimizer_states != DType::f32 &&
       (p.optimizer_states != DType::bf16 || p.params != DType::bf16 || p.master))
-    return DivisionProblem{"precision.optimizer_states", cannot("such states"),
+    return DivisionProblem{"precision.optimizer_states", "the native engine has no such states",
                            "fp32, or bf16 with bf16 parameters and no master"};
   if (p.reduce && *p.reduce != p.gradients)
     return DivisionProblem{"precision.reduce",
-                           cannot("reduction in another type than the gradients'"),
+                           "the native engine has no reduction in another type than the gradients'",
                            std::string(name_of(p.gradients))};
   if (!plan.optimizer.kind->native || plan.optimizer.amsgrad)
-    return DivisionProblem{"optimizer", cannot("optimizer but AdamW"), "adamw"};
+    return DivisionProblem{"optimizer", "the native engine has no optimizer but AdamW", "adamw"};
   if (plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
-    return DivisionProblem{"parallel.sequence_parallel",
-                           cannot("tensor-parallel ranks that all keep the same tokens"), "true"};
+    return DivisionProblem{
+        "parallel.sequence_parallel",
+        "the native engine has no tensor-parallel ranks that all keep the same tokens", "true"};
   if (plan.parallel.tensor > 1 && plan.framework.native.states_on_host())
     return DivisionProblem{"framework.offload_optimizer",
-                           cannot("states on the host where ranks share layers"),
+                           "the native engine has no states on the host where ranks share layers",
                            "none, or parallel.tensor 1"};
   if (plan.parallel.expert_imbalance != 1)
     return DivisionProblem{
@@ -108,7 +117,7 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
   if (plan.workload.lora)
     if (auto problem = native_lora_problem(plan)) return problem;
   if (plan.attention == AttentionKind::eager)
-    return DivisionProblem{"attention", cannot("eager attention"), "sdpa"};
+    return DivisionProblem{"attention", "the native engine has no eager attention", "sdpa"};
   return std::nullopt;
 }
 
@@ -152,8 +161,9 @@ std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
   if (std::none_of(model.parameters.begin(), model.parameters.end(), adapted)) return std::nullopt;
   if (model.facts.model_type == "mlp" || expert_count(model) > 0)
     return DivisionProblem{"workload.method",
-                           fmt::format("the native engine has no LoRA with {}",
-                                       model.facts.model_type == "mlp" ? "an mlp" : "experts"),
+                           model.facts.model_type == "mlp"
+                               ? "the native engine has no LoRA with an mlp"
+                               : "the native engine has no LoRA with experts",
                            "full"};
   for (const Parameter& p : model.parameters)
     if (p.adapter && p.name.find("{}") == std::string::npos)
@@ -175,7 +185,7 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   if (context > 1 && !layout.decoder)
     return DivisionProblem{"parallel.context", "an mlp's samples are no sequences", "1"};
   if (tensor == 1) return std::nullopt;
-  const auto problem = [](std::string message, std::int64_t degree) {
+  const auto problem = [](Said message, std::int64_t degree) {
     return DivisionProblem{"parallel.tensor", std::move(message), fmt::format("{}", degree)};
   };
   if (!layout.decoder) return problem("the native engine does not divide the layers of an mlp", 1);
@@ -185,7 +195,7 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   const std::int64_t degree = degree_below(
       tensor, {b.query_heads, b.key_value_heads, b.inner, b.hidden, rows, plan.cluster.world()});
   const auto not_divided = [&](std::int64_t whole, std::string_view what) {
-    return problem(fmt::format("{} does not divide the {} {}", tensor, whole, what), degree);
+    return problem(say("{} does not divide the {} {}", tensor, whole, what), degree);
   };
   if (b.query_heads % tensor != 0) return not_divided(b.query_heads, "attention heads");
   if (b.key_value_heads % tensor != 0) return not_divided(b.key_value_heads, "key-value heads");

@@ -162,8 +162,8 @@ KnownInterconnect read_interconnect(ObjectReader& in, std::int64_t gpus_per_node
     if (between_nodes(link) != inter_node) {
       links.fail(
           key,
-          fmt::format("{} is a link {} nodes", link.name,
-                      between_nodes(link) ? "between" : "within"),
+          between_nodes(link) ? say("{} is a link between nodes", link.name)
+                              : say("{} is a link within nodes", link.name),
           inter_node ? "a link between nodes, or bytes/s" : "a link within a node, or bytes/s");
     }
     use(link);

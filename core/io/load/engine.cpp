@@ -38,7 +38,7 @@ namespace {
 
 void check_degree(ObjectReader& job, const Model& model, const Plan& plan) {
   const std::int64_t degree = plan.workload.generation.engine->tensor_parallel;
-  const auto refuse = [&](std::string message, std::string expected) {
+  const auto refuse = [&](Said message, Said expected) {
     job.fail("workload.engine.tensor_parallel", std::move(message), std::move(expected));
   };
   const std::int64_t heads = model.facts.attention_heads;

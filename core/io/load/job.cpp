@@ -414,12 +414,12 @@ class JobLoader {
   void check_recipe() {
     const ProductRecipe& recipe = recipe_of(plan().precision.linear);
     if (recipe.cast == OperandCast::none) return;
-    const auto refuse = [&](std::string message, std::string_view expected) {
+    const auto refuse = [&](Said message, std::string_view expected) {
       reader_.fail("precision.linear", std::move(message), std::string(expected));
     };
     const Plan& p = plan();
     if (lacks(p.cluster.gpu, recipe.units))
-      refuse(fmt::format("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
+      refuse(say("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
       refuse("is for full training with plain parameters",
              "framework single, ddp, fsdp2 or megatron, method full");

@@ -379,9 +379,11 @@ class RlhfLoader {
       if (alone && (facts.image.has_tower || facts.has_state))
         work_.fail(
             "kind",
-            fmt::format("{} of networks {} is modelled in a rollout engine alone ({})",
-                        algorithm_->label, facts.has_state ? "with a state" : "that read images",
-                        name_of(role.kind)),
+            facts.has_state
+                ? say("{} of networks with a state is modelled in a rollout engine alone ({})",
+                      algorithm_->label, name_of(role.kind))
+                : say("{} of networks that read images is modelled in a rollout engine alone ({})",
+                      algorithm_->label, name_of(role.kind)),
             "a rollout, an algorithm that generates nothing, or other models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)

@@ -53,20 +53,31 @@ bool convolves_tokens(const Model& model) {
   });
 }
 
+namespace {
+
+[[noreturn]] void refuse(const ModelConfig& config, Said message, Said expected) {
+  throw InputError({.file = config.file(),
+                    .key = "model_type",
+                    .message = std::move(message),
+                    .expected = std::move(expected)});
+}
+
+}  // namespace
+
 void require_no_generation(const ModelConfig& config, const BuildOptions& options,
                            std::string_view layers) {
   if (options.counts_only) return;
   if (options.cached || options.scalar_head)
-    config.fail("model_type", fmt::format("{} are described for training alone", layers),
-                "workload.kind train, or a network without them");
+    refuse(config, say("{} are described for training alone", layers),
+           "workload.kind train, or a network without them");
 }
 
 void require_training(const ModelConfig& config, const BuildOptions& options,
                       std::string_view layers) {
   require_no_generation(config, options, layers);
   if (!options.counts_only && options.kernels != KernelSet::eager)
-    config.fail("model_type", fmt::format("{} are described as transformers runs them", layers),
-                "framework single, ddp, fsdp1, fsdp2 or deepspeed");
+    refuse(config, say("{} are described as transformers runs them", layers),
+           "framework single, ddp, fsdp1, fsdp2 or deepspeed");
 }
 
 }  // namespace shardplan

@@ -93,9 +93,9 @@ void fail_empty(const SearchSpace& space, const Tally& tally) {
   const AxisRule& worst = space.axes[axis].rules[rule];
   throw InputError(
       {.key = fmt::format("{} and {}", space.axes[axis].flag, worst.against),
-       .message = fmt::format("contradict each other, and nothing is left to search: {} ({} of {} "
-                              "candidates)",
-                              worst.sentence, most, space.size()),
+       .message = say("contradict each other, and nothing is left to search: {} ({} of {} "
+                      "candidates)",
+                      worst.sentence, most, space.size()),
        .expected = "values that go together"});
 }
 

@@ -1,4 +1,5 @@
 // The colours of a page, on the screen and on paper, to every kind of eye.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -118,6 +119,18 @@ TEST(Colours, OfPaperAreTheLightOnes) {
   EXPECT_NE(style().find("@media screen and (prefers-color-scheme: dark)"), std::string::npos);
   for (const std::string& name : categories())
     EXPECT_NE(style().find(".c-" + name + " { --fill: var(--" + name + "); }"), std::string::npos);
+}
+
+/// On screens; paper and drawings have sizes of their own.
+TEST(Type, HasTheSizesOfTheSheetAlone) {
+  std::string screen = style().substr(0, style().find("@media print"));
+  screen = std::regex_replace(screen, std::regex(R"((svg|\.wide) [^{]*\{[^}]*\})"), "");
+  static const std::regex kSize("font-size: ([^;}]+)");
+  std::set<std::string> sizes;
+  for (std::sregex_iterator it(screen.begin(), screen.end(), kSize), end; it != end; ++it)
+    sizes.insert((*it)[1]);
+  EXPECT_THAT(sizes, ::testing::IsSubsetOf({"var(--small)", "var(--text)", "var(--large)",
+                                            "var(--title)", "inherit"}));
 }
 
 TEST(Colours, OfNoWordsAreThePaleOnes) {
