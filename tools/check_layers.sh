@@ -82,11 +82,12 @@ kernels      memory device
 comm         memory device kernels
 job          storage model engine
 data         device model engine
-launch       memory device storage engine kernels comm job data
-record       launch
+checkpoint   memory device storage model engine job data
+launch       memory device storage engine kernels comm job data checkpoint
+record       checkpoint launch
 host_check memory device engine kernels
 kernel_check memory device model engine kernels comm
-cli          memory device storage engine kernels comm job launch record
+cli          memory device storage engine kernels comm job checkpoint launch record
 '
 known=' '
 while read -r room allowed; do

@@ -105,6 +105,11 @@ void FitQuestion::add_flags(CLI::App& command) {
   add_cost_flags(command, cost);
 }
 
+void FitQuestion::add_to(CLI::App& command) {
+  add_words(command);
+  add_flags(command);
+}
+
 bool FitQuestion::lacks_model() const {
   return model.empty() && !job.given("--mlp") && !job.given("--model");
 }

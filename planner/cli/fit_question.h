@@ -20,6 +20,8 @@ struct FitQuestion {
   /// Adds MODEL and CLUSTER. `command` writes to this object from then on.
   void add_words(CLI::App& command);
   void add_flags(CLI::App& command);
+  /// Both.
+  void add_to(CLI::App& command);
   /// Whether nothing says which model.
   bool lacks_model() const;
   /// Whether nothing says which GPUs. A whole job has its own.

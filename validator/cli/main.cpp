@@ -51,11 +51,13 @@ constexpr double seconds_of(std::chrono::milliseconds time) {
 
 struct Arguments {
   std::string job, device, record, data, weights, nvme_path, name, hosts, node;
-  std::optional<std::int64_t> steps, seed;
+  std::string save, save_form, resume;
+  std::optional<std::int64_t> steps, seed, save_every;
   std::int64_t memory_limit = 0, host_memory_limit = 0;
   double peer_timeout = seconds_of(Patience{}.silence);
   double start_timeout = seconds_of(Patience{}.start);
   bool dry_run = false, json = false, quiet = false, events = false, nodes = false;
+  bool save_states = false;
 };
 
 void add_cluster_options(CLI::App& app, Arguments& a) {
@@ -74,6 +76,21 @@ void add_cluster_options(CLI::App& app, Arguments& a) {
   app.add_flag("--nodes", a.nodes, "print a line for each rank of each node, and the slowest rank");
 }
 
+void add_save_options(CLI::App& app, Arguments& a) {
+  app.add_option("--save", a.save,
+                 "folder for checkpoints, step-N after N steps; overrides run.save.path");
+  app.add_option("--save-every", a.save_every,
+                 "steps from one checkpoint to the next; default: one, after the last step")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--save-form", a.save_form,
+                 "sharded: a file of each rank, to go on from (the default); whole: weights as "
+                 "Hugging Face names them; or both")
+      ->check(CLI::IsMember({"sharded", "whole", "both"}));
+  app.add_flag("--save-states", a.save_states, "whole checkpoints have masters and moments too");
+  app.add_option("--resume", a.resume,
+                 "go on from a checkpoint, or from the last one in a folder; overrides run.resume");
+}
+
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("JOB", a.job, "a job file (docs/reference/job.md)")->required();
   app.add_option("--device", a.device, "cuda or host; overrides framework.device")
@@ -84,6 +101,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
   app.add_option("--nvme-path", a.nvme_path,
                  "folder for states that are kept on NVMe; overrides run.nvme.path");
+  add_save_options(app, a);
   app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
   app.add_option("--host-memory-limit", a.host_memory_limit,
                  "most memory of the host that each rank may take, in bytes");
@@ -100,6 +118,15 @@ void add_options(CLI::App& app, Arguments& a) {
       ->check(CLI::IsMember({"text", "json"}));
   add_cluster_options(app, a);
   app.footer(kExample);
+}
+
+void merge_save(const Arguments& a, Json& run) {
+  if (!a.resume.empty()) run["resume"] = a.resume;
+  if (run.contains("save") && !run["save"].is_object()) return;
+  if (!a.save.empty()) run["save"]["path"] = a.save;
+  if (a.save_every) run["save"]["every"] = *a.save_every;
+  if (!a.save_form.empty()) run["save"]["form"] = a.save_form;
+  if (a.save_states) run["save"]["whole_states"] = true;
 }
 
 /// The job file with what the command line says.
@@ -123,6 +150,7 @@ Json merged(const Arguments& a) {
   if (!a.data.empty()) job["run"]["data"] = a.data;
   if (!a.weights.empty()) job["run"]["weights"] = a.weights;
   if (!a.nvme_path.empty()) job["run"]["nvme"]["path"] = a.nvme_path;
+  merge_save(a, job["run"]);
   return job;
 }
 
@@ -173,6 +201,7 @@ RunReport planned_only(const Arguments& a, const EngineJob& job) {
   report.ranks[0].planned = plan.device;
   report.ranks[0].arena_bytes = plan.extent;
   report.ranks[0].planned_host = plan.host;
+  report.ranks[0].planned_save = plan.saved;
   return report;
 }
 
@@ -188,6 +217,14 @@ void tell_step(const Arguments& a, const EngineJob& job, const StepProgress& pro
     print_event(step_event(job, progress));
   else if (!a.quiet && !a.json)
     print_step(job, progress);
+}
+
+void tell_saved(const Arguments& a, const SaveReport& save) {
+  if (a.events) return print_event(saved_event(save));
+  if (a.quiet || a.json) return;
+  fmt::print("saved {} ({} in {})\n", save.folder, format_bytes(save.all_files),
+             format_seconds(save.seconds));
+  std::fflush(stdout);
 }
 
 /// What only a run needs, not its plan.
@@ -235,9 +272,11 @@ void run_ranks_here(const Arguments& a, const EngineJob& job, const Estimate& pr
                     const Placement& placement, const std::string& command) {
   const bool speaks = placement.first_rank == 0;
   if (speaks) tell_start(a, job, predicted);
-  RunReport report = run_job(job, placement, [&](const StepProgress& progress) {
-    if (speaks) tell_step(a, job, progress);
-  });
+  RunWatch watch;
+  if (speaks)
+    watch = {[&](const StepProgress& progress) { tell_step(a, job, progress); },
+             [&](const SaveReport& save) { tell_saved(a, save); }};
+  RunReport report = run_job(job, placement, watch);
   Lookout* const lookout = placement.lookout.get();
   if (lookout != nullptr) gather_reports(*lookout, report);
   if (!speaks) return await_end(*lookout, placement.first_rank, placement.count, job.run.steps);

@@ -40,6 +40,13 @@ Json step_event(const EngineJob& job, const StepProgress& progress) {
           {"allocated", progress.live_bytes}};
 }
 
+Json saved_event(const SaveReport& save) {
+  return {{"event", "saved"},
+          {"folder", save.folder},
+          {"bytes", save.all_files},
+          {"seconds", save.seconds}};
+}
+
 Json error_event(const std::string& message, int exit_code) {
   return {{"event", "error"}, {"message", message}, {"exit_code", exit_code}};
 }

@@ -1,6 +1,7 @@
 // What a run says to a program that watches it: one JSON object a line, told by its "event".
 //   start  what runs, on how many ranks, and what was predicted
 //   step   each step: loss, norm, learning rate, seconds, bytes of the rank that tells
+//   saved  a checkpoint that is whole: its folder, bytes and seconds
 //   done   what --format json prints
 //   error  why it ended, and the exit code
 #pragma once
@@ -19,6 +20,8 @@ Json start_event(const EngineJob& job, const Estimate& predicted);
 
 /// `step` counts from 1. A loss that is no number is null.
 Json step_event(const EngineJob& job, const StepProgress& progress);
+
+Json saved_event(const SaveReport& save);
 
 Json error_event(const std::string& message, int exit_code);
 

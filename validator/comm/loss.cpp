@@ -21,11 +21,12 @@ constexpr auto kSecondThought = 2s;
 struct ActivityName {
   std::string_view name, word;
 };
-constexpr std::array<ActivityName, 7> kActivities{{{"starting", "start"},
+constexpr std::array<ActivityName, 8> kActivities{{{"starting", "start"},
                                                    {"loading weights", "weights"},
                                                    {"forward", "forward"},
                                                    {"backward", "backward"},
                                                    {"optimizer step", "step"},
+                                                   {"saving a checkpoint", "save"},
                                                    {"reporting", "report"},
                                                    {"saving the record", "record"}}};
 

@@ -14,7 +14,7 @@
 namespace shardplan::validator {
 
 /// What a rank does, as its own thread has it: a GPU may be behind.
-enum class Activity : std::uint8_t { start, weights, forward, backward, step, report, record };
+enum class Activity : std::uint8_t { start, weights, forward, backward, step, save, report, record };
 std::string_view name_of(Activity activity);  ///< "loading weights"
 std::string_view word_of(Activity activity);  ///< "weights"
 

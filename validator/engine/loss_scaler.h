@@ -19,6 +19,19 @@ class LossScaler {
   explicit LossScaler(const LossScaling& options)
       : options_(options), scale_(options.initial), patience_(options.hysteresis) {}
 
+  /// Where it has come to: part of a checkpoint.
+  struct State {
+    double scale = 1;
+    std::int64_t patience = 1, step = 0, last_overflow = -1;
+  };
+  State state() const { return {scale_, patience_, step_, last_overflow_}; }
+  void restore(const State& s) {
+    scale_ = s.scale;
+    patience_ = s.patience;
+    step_ = s.step;
+    last_overflow_ = s.last_overflow;
+  }
+
   double scale() const { return scale_; }
   /// After a step. Throws Diverged when the smallest scale still overflows.
   void update(bool overflow);

@@ -36,7 +36,7 @@ DeviceOptimizer::DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& unit
     const auto tensor = [&](const char* name, Category category, DType dtype) {
       return runtime_.arena.allocate(units_[u].name + "." + name, category, dtype, shape);
     };
-    State state;
+    UnitStates state;
     if (units_[u].frozen) {
       states_.push_back(state);
       counted_.emplace_back();

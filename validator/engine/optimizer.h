@@ -20,6 +20,11 @@ struct OptimizerOptions {
   std::uint32_t seed = 0;
 };
 
+/// Of what a rank owns of a unit, on the device; empty where there is none.
+struct UnitStates {
+  Tensor master, first_moment, second_moment;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -32,6 +37,8 @@ class Optimizer {
                       double inverse_scale, const Rate& rate, std::int64_t step) = 0;
   /// Makes what updates are not made yet.
   virtual void finish(Weights& weights) = 0;
+  /// None where the host keeps them, and of frozen units.
+  virtual UnitStates states(int) const { return {}; }
 
  protected:
   Optimizer(Runtime& runtime, const Sharding& sharding, const OptimizerOptions& options)
@@ -64,16 +71,13 @@ class DeviceOptimizer final : public Optimizer {
   void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
               double inverse_scale, const Rate& rate, std::int64_t step) override;
   void finish(Weights&) override {}
+  UnitStates states(int unit) const override { return at(states_, unit); }
 
  private:
-  struct State {
-    Tensor master, first_moment, second_moment;
-  };
-
   std::vector<ElementRange> counted(const Unit& unit) const;
 
   const std::vector<Unit>& units_;
-  std::vector<State> states_;
+  std::vector<UnitStates> states_;
   std::vector<std::vector<ElementRange>> counted_;  ///< by unit, of what is owned
 };
 

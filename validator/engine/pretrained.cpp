@@ -41,6 +41,9 @@ Source checked(const StoredTensor& tensor, const std::string& name, const Pretra
                std::int64_t columns) {
   std::int64_t numel = 1;
   for (const std::int64_t d : tensor.shape) numel *= d;
+  if (tensor.dtype == DType::i8)
+    throw InputError(
+        {.file = tensor.file, .key = name, .message = "values of type 'I8' are no weights"});
   if (tensor.shape.empty())
     throw InputError({.file = tensor.file, .key = name, .message = "a tensor without dimensions"});
   const std::int64_t across = part.transposed ? tensor.shape.front() : tensor.shape.back();

@@ -89,6 +89,18 @@ void Trainer::begin() {
   runtime_.ranks.barrier();
 }
 
+void Trainer::restore(const TrainingState& state) {
+  steps_ = state.steps;
+  updates_ = state.updates;
+  scaler_.restore(state.scaler);
+  const std::vector<Unit>& units = network_->units();
+  // Where a rank keeps more than it owns, the others' parts are gathered as after an update.
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (!sharding_.undivided(units[u])) weights_.updated(static_cast<int>(u), Stream::compute);
+  runtime_.device.synchronize();
+  runtime_.ranks.barrier();
+}
+
 void Trainer::accumulate(BatchSource& batches) {
   Arena& arena = runtime_.arena;
   gradients_.begin_step();

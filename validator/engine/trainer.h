@@ -40,6 +40,13 @@ struct StepResult {
   double seconds = 0;
 };
 
+/// How far a run has come, beside its parameters and states. Samples and random bits are numbered
+/// by steps and updates, and have no state of their own.
+struct TrainingState {
+  std::int64_t steps = 0, updates = 0;
+  LossScaler::State scaler;
+};
+
 class Trainer {
  public:
   /// Allocates everything that is kept for the run; the parameters have no values yet.
@@ -55,6 +62,15 @@ class Trainer {
   /// Random parameters. Whoever writes others into weights() calls begin() afterwards.
   void initialise();
   void begin();
+
+  // ---- a run that is saved, and goes on
+  TrainingState state() const { return {steps_, updates_, scaler_.state()}; }
+  UnitStates states(int unit) const { return optimizer_->states(unit); }
+  /// Goes on from there, once weights().owned() and states() have their values, in place of
+  /// initialise(). Not with states on the host.
+  void restore(const TrainingState& state);
+  /// [1] on the device, which nobody reads between steps.
+  Tensor scalar() const { return norm_; }
 
   /// One optimizer step. Throws Diverged when the loss is not finite and no loss scale is to blame.
   StepResult step(BatchSource& batches);

@@ -12,6 +12,7 @@
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
 #include "frameworks/registry.h"
+#include "job/read_save.h"
 #include "job/read_schedule.h"
 #include "json/reader.h"
 #include "model/read_spec.h"
@@ -116,6 +117,8 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
     o.fail("lora_alpha", "nothing has adapters", "workload.method lora with it");
   read_loss_scale(o, engine.training.loss_scaling);
   read_storage(o, run.storage);
+  run.save = read_save(o);
+  run.resume = o.text("resume").value_or("");
   o.finish();
 }
 
@@ -188,6 +191,7 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   if (auto* decoder = std::get_if<DecoderSpec>(&engine.network);
       decoder != nullptr && plan.workload.lora)
     decoder->lora = lora_of(*plan.workload.lora, engine.run.lora_alpha);
+  check_save(engine);
   return engine;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/network.h"
 #include "engine/trainer.h"
 #include "hardware/catalog.h"
+#include "job/save_options.h"
 #include "json/document.h"
 #include "load/job.h"
 #include "model/spec.h"
@@ -21,6 +22,8 @@ struct RunOptions {
   std::string weights;               ///< safetensors; empty: random
   std::optional<double> lora_alpha;  ///< of adapters; absent: their rank
   StorageOptions storage;            ///< of jobs that keep states on NVMe
+  SaveOptions save;
+  std::string resume;  ///< a checkpoint, or a folder of checkpoints; empty: the run begins anew
 };
 
 /// A rank among those that divide a network.

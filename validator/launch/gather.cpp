@@ -36,6 +36,20 @@ HostBytes host_of(const Json& j) {
   return {j.at(0), j.at(1), j.at(2)};
 }
 
+Json json_of(const SavedBytes& b) {
+  return {b.device_peak, b.staging, b.shard, b.whole};
+}
+SavedBytes saved_of(const Json& j) {
+  return {j.at(0), j.at(1), j.at(2), j.at(3)};
+}
+
+Json json_of(const SaveReport& r) {
+  return {r.count, json_of(r.bytes), r.all_files, r.seconds, r.folder};
+}
+SaveReport save_of(const Json& j) {
+  return {j.at(0), saved_of(j.at(1)), j.at(2), j.at(3), j.at(4)};
+}
+
 }  // namespace
 
 Json json_of(const RankReport& r) {
@@ -57,6 +71,8 @@ Json json_of(const RankReport& r) {
           {"host_compute", r.host_compute},
           {"storage", r.storage},
           {"storage_use", {r.storage_use.read, r.storage_use.written, r.storage_use.busy_seconds}},
+          {"planned_save", json_of(r.planned_save)},
+          {"save", json_of(r.save)},
           {"step_seconds", r.step_seconds},
           {"waited_seconds", r.waited_seconds}};
 }
@@ -79,6 +95,8 @@ RankReport rank_report_of(const Json& j) {
   r.storage = j.at("storage");
   const Json& use = j.at("storage_use");
   r.storage_use = {use.at(0), use.at(1), use.at(2)};
+  r.planned_save = saved_of(j.at("planned_save"));
+  r.save = save_of(j.at("save"));
   r.step_seconds = j.at("step_seconds");
   r.waited_seconds = j.at("waited_seconds");
   return r;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/shards.h"
 #include "comm/groups.h"
 #include "comm/lookout.h"
 #include "data/batches.h"
@@ -84,6 +85,8 @@ Activity activity_of(Phase phase) {
       return Activity::backward;
     case Phase::step:
       return Activity::step;
+    case Phase::save:
+      return Activity::save;
   }
   return Activity::start;
 }
@@ -115,40 +118,81 @@ struct StepTimes {
   }
 };
 
-/// A rank's part of a run.
-struct RankRun {
+/// The same for all ranks.
+struct WholeRun {
   const EngineJob& job;
-  Trainer& trainer;
-  Arena& arena;
-  std::vector<StepResult>* steps;
-  const OnStep& progress;
-  const Diary& diary;
+  const Placement& placement;
+  const Tokens& tokens;
+  std::optional<Checkpoint> resumed;
 };
 
-/// `swap`: null: nothing is on NVMe. Returns what had been moved when the first timed step began.
-StorageUse train(const RankRun& r, BatchSource& batches, Swap* swap, RankReport& report) {
+/// What the rank that tells has to tell; all others have none.
+struct Telling {
+  std::vector<StepResult>& steps;
+  const RunWatch& watch;
+};
+
+void give_values(const WholeRun& run, int rank, Trainer& trainer) {
+  const RunOptions& options = run.job.run;
+  if (run.resumed) {
+    restore_rank(run.job, *run.resumed, rank, trainer);
+  } else if (options.weights.empty()) {
+    trainer.initialise();
+  } else {
+    load_pretrained(trainer, run.job.network, options.weights);
+  }
+}
+
+/// A rank's part of a run.
+struct RankRun {
+  const WholeRun& whole;
+  Communicator& world;
+  Trainer& trainer;
+  Arena& arena;
+  Swap* swap;  ///< null: nothing is on NVMe
+  const Diary& diary;
+  const std::optional<Telling>& telling;
+};
+
+void tell_step(const RankRun& r, std::int64_t index, const StepResult& result) {
+  if (!r.telling) return;
+  r.telling->steps.push_back(result);
+  if (r.telling->watch.stepped)
+    r.telling->watch.stepped({index, result, r.arena.profile().peak(), r.arena.live_bytes()});
+}
+
+/// All steps and checkpoints. Returns what had been moved to and from NVMe when the first timed
+/// step began.
+StorageUse make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
+  const EngineJob& job = r.whole.job;
+  std::optional<Saver> saver;
+  if (job.run.save.wanted()) saver.emplace(job, r.whole.tokens, r.trainer, r.world);
   StorageUse before;
   StepTimes times;
-  std::int64_t index = 0;
+  const std::int64_t first = r.trainer.state().steps;
+  std::int64_t index = first;
   r.arena.on_phase([&](Phase phase) { r.diary.at(activity_of(phase), index + 1); });
-  for (; index < r.job.run.steps; ++index) {
-    if (swap != nullptr && index == r.job.run.warmup) before = swap->use();
+  for (; index < job.run.steps; ++index) {
+    if (r.swap != nullptr && index - first == job.run.warmup) before = r.swap->use();
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
     times.whole.push_back(result.seconds);
     times.waited.push_back(Waiting::seconds() - waited);
-    if (r.steps == nullptr) continue;
-    r.steps->push_back(result);
-    if (r.progress) r.progress({index, result, r.arena.profile().peak(), r.arena.live_bytes()});
+    tell_step(r, index, result);
+    if (!saver || !saver->due(index + 1)) continue;
+    saver->save();
+    if (r.telling && r.telling->watch.saved) r.telling->watch.saved(saver->report());
   }
   r.arena.on_phase({});
-  times.report(r.job, report);
+  times.report(job, report);
+  if (saver) report.save = saver->report();
   return before;
 }
 
-void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
-              RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
-              const OnStep& progress) {
+void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
+              const std::optional<Telling>& telling) {
+  const EngineJob& job = run.job;
+  const Placement& placement = run.placement;
   Backend& backend = *device.backend;
   const int rank = device.communicator->rank();
   const std::int64_t limit =
@@ -163,6 +207,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   report.planned = plan.device;
   report.arena_bytes = plan.extent;
   report.planned_host = plan.host;
+  report.planned_save = plan.saved;
   const std::int64_t resident = host_bytes_resident();
   std::unique_ptr<HostCompute> cores;
   std::optional<RankHostMemory> host;
@@ -179,14 +224,11 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   const auto trainer =
       make_trainer(job, runtime_of(backend, groups, arena, host ? host->side() : nullptr));
   diary.at(Activity::weights, 0);
-  if (job.run.weights.empty()) {
-    trainer->initialise();
-  } else {
-    load_pretrained(*trainer, job.network, job.run.weights);
-  }
-  const auto batches = make_batches(job, tokens, groups);
-  const StorageUse storage_before = train({job, *trainer, arena, steps, progress, diary}, *batches,
-                                          host ? host->swap() : nullptr, report);
+  give_values(run, rank, *trainer);
+  const auto batches = make_batches(job, run.tokens, groups);
+  const StorageUse storage_before = make_steps(
+      {run, *device.communicator, *trainer, arena, host ? host->swap() : nullptr, diary, telling},
+      *batches, report);
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
@@ -217,7 +259,16 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   NoBatches batches;
   trainer->step(batches);
   trainer->finish();
-  return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent(), nvme.extent()}};
+  SavedBytes saved;
+  if (job.run.save.wanted()) {
+    saved = planned_checkpoint(job, rank);
+    // Values leave the device from where they lie: nothing is allocated.
+    arena.begin_phase(Phase::save);
+    arena.end_phase();
+    saved.device_peak = arena.profile().of(Phase::save).peak;
+  }
+  return {
+      arena.profile(), arena.extent(), {pinned.extent(), pageable.extent(), nvme.extent()}, saved};
 }
 
 FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
@@ -233,19 +284,23 @@ FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRu
   return fullest;
 }
 
-RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep& progress) {
+RunReport run_job(const EngineJob& job, const Placement& placement, const RunWatch& watch) {
   Tokens tokens;
   if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
     tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);
+  WholeRun run{job, placement, tokens, std::nullopt};
+  if (!job.run.resume.empty()) run.resumed = open_checkpoint(job, tokens, job.run.resume);
   RunReport report;
+  if (run.resumed) report.first_step = run.resumed->state.steps;
   report.ranks_per_device = placement.ranks_per_device;
   report.ranks.resize(static_cast<std::size_t>(placement.count));
   run_ranks(
       placement.first_rank, placement.count, placement.make,
       [&](RankDevice& device) {
         const int index = device.communicator->rank() - placement.first_rank;
-        run_rank(job, placement, tokens, device, report.ranks[static_cast<std::size_t>(index)],
-                 index == 0 ? &report.steps : nullptr, progress);
+        std::optional<Telling> telling;
+        if (index == 0) telling.emplace(Telling{report.steps, watch});
+        run_rank(run, device, report.ranks[static_cast<std::size_t>(index)], telling);
       },
       placement.lookout.get());
   return report;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "checkpoint/saver.h"
 #include "device/dry_run.h"
 #include "job/engine_job.h"
 #include "launch/host_memory.h"
@@ -33,6 +34,7 @@ struct MemoryPlan {
   MemoryProfile device;
   std::int64_t extent = 0;  ///< of the device's arena
   HostBytes host;
+  SavedBytes saved;  ///< of runs that save
 };
 
 struct RankReport {
@@ -51,12 +53,15 @@ struct RankReport {
   StorageUse storage_use;         ///< from the first timed step on
   double step_seconds = 0;        ///< median of the timed steps
   double waited_seconds = 0;  ///< of it, for other ranks on the host; a GPU's waits do not count
+  SavedBytes planned_save;    ///< of runs that save: of the dry run
+  SaveReport save;            ///< and the last checkpoint
 };
 
 struct RunReport {
   std::vector<RankReport> ranks;  ///< of this process, or once gathered of all, in order
   std::vector<StepResult> steps;  ///< of rank first_rank; losses are of all ranks
   int ranks_per_device = 1;       ///< as Placement's: above 1 no time is that of a rank
+  std::int64_t first_step = 0;    ///< steps that the checkpoint had made that the run went on from
 };
 
 /// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.
@@ -79,8 +84,15 @@ struct StepProgress {
   std::int64_t live_bytes = 0;  ///< what it holds after it
 };
 using OnStep = std::function<void(const StepProgress&)>;
+using OnSave = std::function<void(const SaveReport&)>;
 
-/// Calls `progress` on one rank's thread after each step.
-RunReport run_job(const EngineJob& job, const Placement& placement, const OnStep& progress);
+/// What a run tells while it runs, on one rank's thread.
+struct RunWatch {
+  OnStep stepped;  ///< after each step
+  OnSave saved;    ///< after each checkpoint
+};
+
+/// Steps, timed ones too, are counted from the checkpoint that the job goes on from.
+RunReport run_job(const EngineJob& job, const Placement& placement, const RunWatch& watch);
 
 }  // namespace shardplan::validator

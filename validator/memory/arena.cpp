@@ -92,7 +92,8 @@ void Arena::end_phase() {
 
 void Arena::reset_peaks() {
   for (std::size_t p = 0; p < kPhaseCount; ++p)
-    if (static_cast<Phase>(p) != Phase::model) profile_.phases[p] = {};
+    if (const auto phase = static_cast<Phase>(p); phase != Phase::model && phase != Phase::save)
+      profile_.phases[p] = {};
 }
 
 std::string Arena::table(std::size_t most_rows) const {

@@ -82,7 +82,8 @@ class Arena {
   /// Called whenever a phase begins.
   void on_phase(std::function<void(Phase)> begun) { begun_ = std::move(begun); }
   void end_phase();
-  /// Forgets the phases of a step but not the model's: the next step is measured anew.
+  /// Forgets the phases of a step, not those of the model and of saving: the next step is measured
+  /// anew.
   void reset_peaks();
   const MemoryProfile& profile() const { return profile_; }
 

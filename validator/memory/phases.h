@@ -13,9 +13,10 @@ enum class Phase : std::uint8_t {
   forward,   ///< the loss, and with it the gradient of the logits and the head, included
   backward,  ///< from the last block to the embedding, reductions included
   step,      ///< clipping and the optimizer
+  save,      ///< a checkpoint is written; of runs that save
 };
-inline constexpr std::array<std::string_view, 4> kPhaseNames{"model", "forward", "backward",
-                                                             "step"};
+inline constexpr std::array<std::string_view, 5> kPhaseNames{"model", "forward", "backward", "step",
+                                                             "save"};
 inline constexpr std::size_t kPhaseCount = kPhaseNames.size();
 
 }  // namespace shardplan::validator

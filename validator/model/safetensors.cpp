@@ -38,6 +38,7 @@ DType dtype_of(const std::string& name, const std::string& file, const std::stri
   if (name == "F32") return DType::f32;
   if (name == "BF16") return DType::bf16;
   if (name == "F16") return DType::f16;
+  if (name == "I8") return DType::i8;
   fail(file, fmt::format("values of type '{}' cannot be read", name), tensor);
 }
 

@@ -57,6 +57,10 @@ Rows rows_of(const EngineJob& job, const Estimate& e, const RunReport& report) {
     add(name + " peak", e.phases[p].peak, plan.of(kPhases[p]).peak, real.of(kPhases[p]).peak);
     add(name + " end", e.phases[p].end, plan.of(kPhases[p]).end, real.of(kPhases[p]).end);
   }
+  // A save takes values from where they lie between steps.
+  if (job.run.save.wanted())
+    add("save peak", e.phases[kPhases.size() - 1].end, r.planned_save.device_peak,
+        r.save.bytes.device_peak);
   rows.peak = {"peak", e.allocated.point, plan.peak(), measured(real.peak())};
   if (r.planned_host.total() == 0) return rows;
   const std::int64_t ranks = job.plan().cluster.gpus_per_node;

@@ -32,23 +32,43 @@ Json categories_json(const CategoryBytes& bytes) {
   return out;
 }
 
+Json bytes_json(const SavedBytes& b) {
+  return {{"device_peak", b.device_peak},
+          {"staging", b.staging},
+          {"shard", b.shard},
+          {"whole", b.whole}};
+}
+
+/// What the last checkpoint took of a rank, and of the disk.
+Json save_json(const RankReport& r) {
+  Json out = bytes_json(r.save.bytes);
+  out["dry_run"] = bytes_json(r.planned_save);
+  if (r.rank != 0) return out;
+  out["checkpoints"] = r.save.count;
+  out["bytes"] = r.save.all_files;
+  out["seconds"] = r.save.seconds;
+  return out;
+}
+
 Json rank_json(const RankReport& r) {
   const auto& peak = r.measured.of(r.measured.peak_phase());
   Json overheads = Json::array();
   for (const Overhead& o : r.overheads)
     overheads.push_back({{"name", o.name}, {"category", name_of(o.category)}, {"bytes", o.bytes}});
-  return {{"rank", r.rank},
-          {"node", r.node},
-          {"step_seconds", r.step_seconds},
-          {"waited_seconds", r.waited_seconds},
-          {"phases", phases_json(r.measured)},
-          {"allocated_peak", r.measured.peak()},
-          {"reserved", r.arena_bytes},
-          {"device", r.device_bytes},
-          {"resident", categories_json(r.measured.resident)},
-          {"at_peak", categories_json(peak.at_peak)},
-          {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
-          {"overheads", overheads}};
+  Json out{{"rank", r.rank},
+           {"node", r.node},
+           {"step_seconds", r.step_seconds},
+           {"waited_seconds", r.waited_seconds},
+           {"phases", phases_json(r.measured)},
+           {"allocated_peak", r.measured.peak()},
+           {"reserved", r.arena_bytes},
+           {"device", r.device_bytes},
+           {"resident", categories_json(r.measured.resident)},
+           {"at_peak", categories_json(peak.at_peak)},
+           {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
+           {"overheads", overheads}};
+  if (r.save.count > 0) out["save"] = save_json(r);
+  return out;
 }
 
 /// What a rank that offloads holds of its host, and of a disk.
@@ -81,7 +101,9 @@ Json step_json(const StepResult& s, bool drops) {
 
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
   std::vector<double> seconds;
-  for (std::size_t i = static_cast<std::size_t>(job.run.warmup); i < steps.size(); ++i)
+  // A run that went on may have made fewer steps than a whole one does not time.
+  const auto warmup = std::min(job.run.warmup, std::max<std::int64_t>(std::ssize(steps) - 1, 0));
+  for (std::size_t i = static_cast<std::size_t>(warmup); i < steps.size(); ++i)
     seconds.push_back(steps[i].seconds);
   return median_of(std::move(seconds));
 }
@@ -115,6 +137,8 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const bool shared = report.ranks_per_device > 1;
   if (!job.on_host() && !shared) measured["device"] = worst.device_bytes;
   if (worst.host.total() > 0) measured["host"] = host_json(worst);
+  if (worst.save.count > 0) measured["save"] = save_json(worst);
+  if (report.first_step > 0) measured["first_step"] = report.first_step;
   Json& times = shared ? measured["on_a_shared_gpu"] : measured;
   times["step_seconds"] = seconds;
   times["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;

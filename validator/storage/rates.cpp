@@ -10,6 +10,7 @@
 
 #include "memory/host_pages.h"
 #include "storage/options.h"
+#include "storage/room.h"
 #include "storage/swap.h"
 
 namespace shardplan::validator {

@@ -8,9 +8,6 @@
 
 namespace shardplan::validator {
 
-/// Bytes that whoever runs this can still write to the folder's file system; 0: no such folder.
-std::int64_t free_bytes(const std::string& folder);
-
 class SwapFile {
  public:
   /// Takes all of its `bytes` of the disk at once. Throws StorageError, which names the folder and
@@ -29,7 +26,6 @@ class SwapFile {
 
  private:
   void open_unnamed();
-  void reserve();
   void go_direct();
 
   std::string folder_;

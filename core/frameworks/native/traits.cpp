@@ -56,7 +56,7 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
              at_end ? GroupUse::collectives : GroupUse::none);
 }
 
-/// It trains to be measured, and keeps no run.
+/// Its checkpoints (docs/explanation/validation.md) have no price yet.
 SaveRules saves_nothing(const Plan&) {
   return {.weights = SavedBy::nobody, .states = SavedBy::nobody};
 }

@@ -79,7 +79,7 @@ TEST(Fsdp2Float8, WantsOneScaleForEachWeight) {
   EXPECT_FALSE(fsdp2_plan_problem(plan).has_value());
   plan.precision.linear = LinearRecipe::fp8_rowwise;
   ASSERT_TRUE(fsdp2_plan_problem(plan).has_value());
-  EXPECT_THAT(fsdp2_plan_problem(plan)->message,
+  EXPECT_THAT(fsdp2_plan_problem(plan)->message.text,
               testing::HasSubstr("only supports tensorwise scaling granularity"));
   plan.precision.linear = LinearRecipe::computed;
   EXPECT_TRUE(fsdp2_plan_problem(plan).has_value());

@@ -164,7 +164,7 @@ TEST(Fsdp2Towers, AreNotDividedByDeepSpeed) {
   plan.parallel.tensor = 2;
   const auto problem = division_problem(model, plan);
   ASSERT_TRUE(problem);
-  EXPECT_NE(problem->message.find("reads images"), std::string::npos);
+  EXPECT_NE(problem->message.text.find("reads images"), std::string::npos);
 }
 
 }  // namespace

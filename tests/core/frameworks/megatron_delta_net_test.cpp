@@ -167,7 +167,7 @@ TEST(MegatronDeltaNet, WantsWholeSequences) {
   plan.parallel.context = 2;
   const auto problem = division_problem(network(plan), plan);
   ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, HasSubstr("need the whole sequence"));
+  EXPECT_THAT(problem->message.text, HasSubstr("need the whole sequence"));
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(Zero3, RefusesToQuantizePackedBits) {
   EXPECT_FALSE(sharding_problem(llama(plan), plan).has_value());
   plan.framework.deepspeed.zero.quantized_weights = true;
   ASSERT_TRUE(sharding_problem(llama(plan), plan).has_value());
-  EXPECT_THAT(sharding_problem(llama(plan), plan)->message, testing::HasSubstr("packed bits"));
+  EXPECT_THAT(sharding_problem(llama(plan), plan)->message.text, testing::HasSubstr("packed bits"));
 }
 
 }  // namespace

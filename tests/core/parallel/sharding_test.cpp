@@ -234,7 +234,7 @@ TEST(QuantizedWeights, RefuseShardsThatTheQuantizerDoesNotTake) {
   plan.cluster = cluster_of(12);
   const auto problem = sharding_problem(model, plan);
   ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, ::testing::HasSubstr("over 12 GPUs the shards of"));
+  EXPECT_THAT(problem->message.text, ::testing::HasSubstr("over 12 GPUs the shards of"));
   EXPECT_THAT(problem->expected, ::testing::HasSubstr("8 GPUs"));
 }
 
@@ -397,7 +397,7 @@ TEST(HybridSharding, NamesTheNearestSizeThatDivides) {
   const auto problem = sharding_problem(llama(), plan);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->key, "framework.hybrid_shard_size");
-  EXPECT_EQ(problem->message, "6 does not divide the 16 data-parallel GPUs");
+  EXPECT_EQ(problem->message.text, "6 does not divide the 16 data-parallel GPUs");
   EXPECT_EQ(problem->expected, "8");
   EXPECT_EQ(nearest_divisor(24, 5), 6);
   EXPECT_EQ(nearest_divisor(7, 5), 7);
@@ -457,7 +457,7 @@ TEST(AutoEp, IsEstimatedAtEveryStageWithoutAnotherDegree) {
   plan.parallel.sequence = 2;
   const auto problem = division_problem(mixtral(), plan);
   ASSERT_TRUE(problem);
-  EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet beside another degree");
+  EXPECT_EQ(problem->message.text, "DeepSpeed's experts cannot be estimated yet beside another degree");
 }
 
 /// ms-swift's and LLaMA-Factory's own, over the ranks that DDP or FSDP2 has.

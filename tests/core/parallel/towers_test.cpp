@@ -108,7 +108,7 @@ TEST(Towers, WantTheLayersThatTheirRowsAreAddedToOnTheFirstStage) {
   const Plan plan = plan_with(4, 1, 4);  // two layers each, and rows behind three
   const auto problem = division_problem(network(plan, "qwen3_vl"), plan);
   ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, HasSubstr("rows of the tower are added behind 3"));
+  EXPECT_THAT(problem->message.text, HasSubstr("rows of the tower are added behind 3"));
   EXPECT_EQ(problem->expected, "2");
 }
 
@@ -123,7 +123,7 @@ TEST(Towers, LeaveTheLiveBytesAsTheyFoundThem) {
           plan.checkpointing = how;
           const Model model = network(plan, type);
           const auto problem = division_problem(model, plan);
-          ASSERT_FALSE(problem) << type << ": " << problem->message;
+          ASSERT_FALSE(problem) << type << ": " << problem->message.text;
           const RankModel share(model, plan);
           for (const std::int64_t rank : {0, 3}) {
             const Played p = play(lower(share.model(), plan, share.run(), rank));
@@ -165,7 +165,7 @@ TEST(Towers, AreNotDividedAlongSequences) {
   plan.parallel.context = 2;
   const auto problem = division_problem(network(plan), plan);
   ASSERT_TRUE(problem);
-  EXPECT_THAT(problem->message, HasSubstr("reads images cannot be estimated divided"));
+  EXPECT_THAT(problem->message.text, HasSubstr("reads images cannot be estimated divided"));
 }
 
 }  // namespace

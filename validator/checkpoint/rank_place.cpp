@@ -1,0 +1,27 @@
+#include "checkpoint/rank_place.h"
+
+namespace shardplan::validator {
+
+int RankPlace::keeper(const Unit& unit) const {
+  if (sharding.parts(unit) > 1) return rank;
+  if (unit.kind == Unit::Kind::experts)
+    return rank - sharding.copy * data_stride * (sharding.world / sharding.copies);
+  return rank - sharding.rank * data_stride;
+}
+
+RankPlace place_of(const EngineJob& job, int rank) {
+  const int world = static_cast<int>(job.plan().cluster.world());
+  const int tensor = job.tensor_ranks(), stages = job.training.pipeline.stages;
+  const int experts = job.expert_ranks();
+  const int data = world / (tensor * stages);
+  const int here = rank / tensor % data;  // among those with other samples or rows
+  return {.rank = rank,
+          .network = {.tensor = rank % tensor,
+                      .context = here % job.context_ranks(),
+                      .stage = rank / (tensor * data),
+                      .experts = here % experts},
+          .sharding = {job.training.stage, data, here, data / experts, here / experts},
+          .data_stride = tensor};
+}
+
+}  // namespace shardplan::validator
