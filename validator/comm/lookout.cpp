@@ -20,8 +20,8 @@ constexpr auto kLook = 100ms;
 constexpr auto kVerdict = 4s;
 
 void name_thread(int rank, Activity activity) {
-  constexpr std::size_t kMost = 15;
-  const std::string name = fmt::format("r{} {}", rank, word_of(activity)).substr(0, kMost);
+  constexpr std::size_t kLongestName = 15;
+  const std::string name = fmt::format("r{} {}", rank, word_of(activity)).substr(0, kLongestName);
   pthread_setname_np(pthread_self(), name.c_str());
 }
 
