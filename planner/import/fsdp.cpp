@@ -136,7 +136,7 @@ class FsdpReader {
     if (whole_) return;
     if (policy == "no_wrap")
       fail("fsdp_auto_wrap_policy",
-           "without one the whole model is one flat parameter: not estimated under FSDP1",
+           "without one FSDP1 makes the whole model one flat parameter, which is not estimated",
            "TRANSFORMER_BASED_WRAP, or fsdp_version 2");
     fail("fsdp_auto_wrap_policy", fmt::format("units by '{}' are not estimated", policy),
          "TRANSFORMER_BASED_WRAP");

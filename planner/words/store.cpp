@@ -1,5 +1,7 @@
 #include "words/store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -117,6 +119,12 @@ std::optional<std::string> WordStore::phrase(std::string_view english) const {
   if (language_ == "en") return std::string(english);
   for (const Entry& entry : phrases_)
     if (const auto values = match_pattern(entry.id, english)) return filled(entry.words, *values);
+  // "fsdp_sharding_strategy: found 'x'": a key stays as it is.
+  const std::size_t end = english.find(": ");
+  if (end == std::string_view::npos || english.substr(0, end).find(' ') != std::string_view::npos)
+    return std::nullopt;
+  if (const auto rest = phrase(english.substr(end + 2)))
+    return fmt::format("{}: {}", english.substr(0, end), *rest);
   return std::nullopt;
 }
 

@@ -116,9 +116,14 @@ def _command(case, path, output):
             str(world_of(case["job"])), *here]
 
 
+def _visible(case):
+    """As many GPUs as the case's job has: on a machine with more, HF Trainer would spread one process over them all."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(world_of(case["job"]))))}
+
+
 def _start(path, case, options):
     """The case's processes, which wait once everything is imported."""
-    return gate.Gated(_command(case, path, options.output), HERE)
+    return gate.Gated(_command(case, path, options.output), HERE, _visible(case))
 
 
 def _last_lines(words):

@@ -225,6 +225,15 @@ TEST(WordStore, FillsThePlacesOfAMessage) {
   EXPECT_THROW(store.message("no.such-message"), std::logic_error);
 }
 
+TEST(WordStore, LeavesTheKeyBeforeAPhraseAsItIs) {
+  const WordStore store("ja");
+  const auto alone = store.phrase("units by 'x' are not estimated");
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(store.phrase("fsdp_auto_wrap_policy: units by 'x' are not estimated"),
+            "fsdp_auto_wrap_policy: " + *alone);
+  EXPECT_EQ(store.phrase("two words: units by 'x' are not estimated"), std::nullopt);
+}
+
 TEST(MatchPattern, TakesTheValuesOfPlaceholders) {
   EXPECT_THAT(*match_pattern("ZeRO stage {stage}", "ZeRO stage 3"),
               ElementsAre(Pair("stage", "3")));
