@@ -37,6 +37,8 @@ void reserve_room(int descriptor, const std::string& folder, std::int64_t bytes,
   // Where the file system cannot reserve, glibc writes to each block, which is as good.
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(descriptor, 0, bytes);
+  // Another rank may have taken what was free a moment ago.
+  if (error == ENOSPC) refuse_room(folder, bytes, "too little room for " + what);
   if (error != 0)
     refuse_room(folder, bytes, fmt::format("no room for {} ({})", what, std::strerror(error)));
 }
