@@ -84,7 +84,7 @@ void add_residents(ProgramBuilder& b, const Native& n) {
 void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
   if (n.stage < 3) return;
   if (n.parameters_on_host)
-    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "parameter shards to the GPU");
+    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width_of(u), "parameter shards to the GPU");
   b.gather_ahead(n.padded(u) * n.width_of(u), "parameter all-gather", n.group_of(u));
   b.wait(Stream::communication);
 }

@@ -68,13 +68,9 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
   const Parallel& p = plan.parallel;
   for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
                                     {"parallel.pipeline", p.pipeline},
-                                    {"parallel.context", p.context},
                                     {"parallel.expert", p.expert}})
     if (degree > 1)
       return problem(key, fmt::format("the native engine has no degree {} with LoRA", degree), "1");
-  if (plan.framework.native.states_on_host())
-    return problem("framework.offload_optimizer",
-                   "the native engine has no states on the host with LoRA", "none");
   return std::nullopt;
 }
 
