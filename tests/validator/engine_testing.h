@@ -180,7 +180,7 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const ModelDegrees degrees{.tensor = run.tensor,
                                .context = run.context,
                                .stages = run.options.pipeline.stages,
-                               .tied_ends = decoder != nullptr && decoder->tied,
+                               .tied_ends = decoder != nullptr && decoder->tied && !decoder->lora,
                                .experts = run.experts};
     const Groups planned_groups(*dry, *alone, degrees);
     const Groups groups(*device.backend, *device.communicator, degrees);

@@ -73,6 +73,53 @@ TEST_P(Adapters, with_states_on_the_host_are_predicted_to_the_byte) {
       "context 2");
 }
 
+TEST_P(Adapters, beside_shared_layers_are_predicted_to_the_byte) {
+  for (const char* model : {"llama-2-7b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* cluster : {"2xH200", "2x8xH200"})
+        for (const char* targets : kTargets)
+          expect_same(shared(adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing,
+                                         4, 1000, 2),
+                                     targets, "none", 16),
+                             2),
+                      fmt::format("{} on {}, {}, {}", model, cluster, checkpointing, targets));
+  for (const char* precision : {"fp32", "bf16-pure", "fp16-master"}) {
+    expect_same(ringed(adapted(job("gpt2", GetParam(), "8xH200", precision, "selective", 1, 776),
+                               R"(["c_attn", "c_proj"])", "none", 7),
+                       2, 4),
+                precision);
+    expect_same(shared(adapted(job("llama-2-7b", GetParam(), "8xH200", precision, "none", 3, 776),
+                               R"(["k_proj", "up_proj"])", "none", 5),
+                       8),
+                precision);
+  }
+}
+
+TEST_P(Adapters, on_each_stage_are_predicted_to_the_byte) {
+  if (GetParam() > 1) GTEST_SKIP() << "no pipelines at this stage";
+  for (const char* model : {"gpt2", "llama-2-7b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* base : {"none", "nf4_double"})
+        for (const std::int64_t stages : {2, 4}) {
+          const char* targets =
+              std::string(model) == "gpt2" ? R"(["c_attn", "c_proj"])" : kTargets[stages / 2 - 1];
+          const Json whole =
+              adapted(job(model, GetParam(), "8xH200", "bf16-master", checkpointing, 2, 1000, 8),
+                      targets, base, 16);
+          const std::string what =
+              fmt::format("{}, {}, {} × {}", model, checkpointing, base, stages);
+          expect_same_of_stages(staged(whole, stages, "gpipe"), what + ", gpipe");
+          expect_same_of_stages(staged(whole, stages, "1f1b"), what + ", 1f1b");
+          if (stages == 2)
+            expect_same_of_stages(staged(whole, 2, "interleaved", 2), what + ", interleaved");
+          if (std::string(base) == "none")
+            expect_same_of_stages(staged(whole, 2, "1f1b", 1, 2), what + ", tensor 2");
+          Json ring = staged(whole, 2, "1f1b");
+          ring["parallel"]["context"] = 4;
+          expect_same_of_stages(ring, what + ", context 4");
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, Adapters, ::testing::Values(0, 1, 2, 3));
 
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
@@ -91,7 +138,7 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
     (std::string(block) == "lora" ? document["workload"]["lora"] : document[block])[key] = value;
     return document;
   };
-  for (const char* degree : {"tensor", "pipeline"}) refused(with("parallel", degree, 2), degree);
+  refused(shared(with("lora", "quantization", "nf4"), 2), "quantization");
   refused(with("lora", "dropout", 0.1), "dropout");
   refused(with("lora", "dora", true), "dora");
   refused(with("lora", "quantization", "int8"), "quantization");

@@ -2,6 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
 #include "support/subprocess.h"
 #include "validator/engine_testing.h"
 
@@ -102,7 +107,168 @@ TEST_P(Divided, states_on_the_host_give_the_same_bits) {
     }
 }
 
+/// Heads and widths that 2 and 4 ranks divide.
+std::vector<DecoderSpec> divisible() {
+  DecoderSpec llama = tiny_llama(), qwen3 = tiny_qwen3(), gpt2 = tiny_gpt2();
+  llama.query_heads = qwen3.query_heads = 8;
+  llama.key_value_heads = qwen3.key_value_heads = 4;
+  gpt2.query_heads = gpt2.key_value_heads = 4;
+  gpt2.head_dim = 4;
+  return {adapted(llama, {"q_proj", "v_proj", "down_proj"}), adapted(llama, {"up_proj"}),
+          adapted(qwen3, {"all-linear"}), adapted(gpt2, {"c_attn", "c_proj"})};
+}
+
+TestRun shared(int stage, int tensor, int data) {
+  TestRun run = run_of(stage, data);
+  run.tensor = tensor;
+  run.world = tensor * data;
+  return run;
+}
+
+TEST_P(Divided, layers_give_the_losses_of_one_rank_in_fp32) {
+  for (const DecoderSpec& spec : divisible()) {
+    const auto one = train(spec, run_of(0), kSteps);
+    EXPECT_LT(one.back().loss, 0.999 * still(spec).back().loss) << "nothing was learned";
+    for (const auto& [tensor, data] : {std::pair{2, 1}, {4, 1}, {2, 2}})
+      expect_losses(one, train(spec, shared(GetParam(), tensor, data), kSteps),
+                    fmt::format("{}, tensor {}, data {}", spec.family, tensor, data));
+  }
+}
+
+TEST_P(Divided, layers_change_nothing_when_blocks_are_done_again_or_sequences_shared) {
+  const DecoderSpec spec = divisible()[2];
+  const auto one = train(spec, run_of(0), 10);
+  for (const Keep keep : {Keep::products, Keep::inputs})
+    for (const int context : {1, 2}) {
+      TestRun divided = shared(GetParam(), 2, 1);
+      divided.keep = keep;
+      divided.context = context;
+      divided.world = 2 * context;
+      expect_losses(one, train(spec, divided, 10), fmt::format("context {}", context));
+    }
+}
+
+std::vector<Pipeline> pipelines() {
+  using Order = PipelineSchedule;
+  return {{2, 1, Order::gpipe},
+          {2, 1, Order::one_f_one_b},
+          {2, 2, Order::interleaved},
+          {4, 1, Order::one_f_one_b}};
+}
+
+/// The same of 4 layers.
+DecoderSpec deeper(DecoderSpec spec) {
+  spec.layers = 4;
+  return spec;
+}
+
+TestRun staged(int stage, const Pipeline& pipeline, int context = 1, int tensor = 1) {
+  TestRun run = run_of(stage);
+  run.options.pipeline = pipeline;
+  run.context = context;
+  run.tensor = tensor;
+  run.world = pipeline.stages * context * tensor;
+  return run;
+}
+
+TEST_P(Divided, stages_give_the_losses_of_one_rank_in_fp32) {
+  if (GetParam() > 1) GTEST_SKIP() << "no pipelines at this stage";
+  for (const DecoderSpec& shallow :
+       {specs()[0], specs()[2], specs(BaseStore::nf4)[1], specs(BaseStore::nf4_double)[0]}) {
+    const DecoderSpec spec = deeper(shallow);
+    const auto one = train(spec, run_of(0), kSteps);
+    for (const Pipeline& p : pipelines())
+      expect_losses(
+          one, train(spec, staged(GetParam(), p), kSteps),
+          fmt::format("{}, {} × {} {}", spec.family, p.stages, p.chunks, name_of(p.order)));
+  }
+}
+
+TEST_P(Divided, stages_go_with_what_else_divides_and_with_blocks_done_again) {
+  if (GetParam() > 1) GTEST_SKIP() << "no pipelines at this stage";
+  const DecoderSpec spec = deeper(divisible()[2]);
+  const auto one = train(spec, run_of(0), 10);
+  for (const Keep keep : {Keep::products, Keep::inputs})
+    for (const Pipeline& p : {pipelines()[1], pipelines()[2]})
+      for (const auto& [context, tensor] : {std::pair{1, 2}, {2, 1}}) {
+        TestRun divided = staged(GetParam(), p, context, tensor);
+        divided.keep = keep;
+        expect_losses(one, train(spec, divided, 10),
+                      fmt::format("{} chunks, context {}, tensor {}", p.chunks, context, tensor));
+      }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, Divided, ::testing::Values(0, 1, 2, 3));
+
+/// Gradients of adapters in fp64 by unit and parameter, put together from all ranks. Both factors
+/// have values, as after some steps.
+using Whole = std::map<std::string, std::vector<double>>;
+
+Whole gradients_of(const DecoderSpec& spec, int tensor) {
+  TestRun run = shared(0, tensor, 1);
+  run.options.dtype = run.options.optimizer.states = DType::f64;
+  Whole all;
+  std::mutex mutex;
+  with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
+    const std::vector<Unit>& units = trainer.network().units();
+    const auto for_each_element = [&](auto&& visit) {
+      for (std::size_t u = 0; u < units.size(); ++u)
+        for (const ParameterSpec& p : units[u].parameters)
+          if (!units[u].frozen)
+            for_each_run(p, [&](const Run& r) {
+              for (std::int64_t i = 0; i < r.length; ++i)
+                visit(static_cast<int>(u), p, p.offset + r.here + i, r.whole + i);
+            });
+    };
+    for_each_element([&](int u, const ParameterSpec& p, std::int64_t here, std::int64_t whole) {
+      const auto id = static_cast<std::uint64_t>(p.whole_offset + whole);
+      trainer.weights().owned(u).as<double>()[here] =
+          unit_interval(
+              static_cast<std::uint32_t>(random_bits(6, id, static_cast<std::uint64_t>(u)))) -
+          0.5;
+    });
+    trainer.gradients_of(batches);
+    const std::lock_guard lock(mutex);
+    for_each_element([&](int u, const ParameterSpec& p, std::int64_t here, std::int64_t whole) {
+      std::vector<double>& g = all[units[static_cast<std::size_t>(u)].name + "." + p.name];
+      g.resize(static_cast<std::size_t>(p.whole.numel()), NAN);
+      double& there = g[static_cast<std::size_t>(whole)];
+      const double value = trainer.gradients().owned(u).as<double>()[here];
+      if (!std::isnan(there)) {
+        EXPECT_EQ(there, value) << "what ranks have alike they have to the bit";
+      }
+      there = value;
+    });
+  });
+  return all;
+}
+
+TEST(DividedAdapters, have_the_gradients_of_whole_ones_in_fp64) {
+  for (const DecoderSpec& spec : divisible()) {
+    const Whole one = gradients_of(spec, 1);
+    for (const int tensor : {2, 4}) {
+      const Whole divided = gradients_of(spec, tensor);
+      ASSERT_EQ(one.size(), divided.size());
+      for (const auto& [name, whole] : one) {
+        const std::vector<double>& parts = divided.at(name);
+        ASSERT_EQ(whole.size(), parts.size()) << name;
+        double largest = 0;
+        for (const double g : whole) largest = std::max(largest, std::abs(g));
+        EXPECT_GT(largest, 0) << name;
+        for (std::size_t i = 0; i < whole.size(); ++i)
+          ASSERT_NEAR(whole[i], parts[i], 1e-14) << spec.family << ' ' << name << ' ' << i;
+      }
+    }
+  }
+}
+
+/// A is drawn for the inputs of the whole layer, whatever part of them a rank has.
+TEST(DividedAdapters, begin_with_the_values_of_whole_ones) {
+  for (const DecoderSpec& spec : divisible()) {
+    const auto one = train(spec, run_of(0), 2), two = train(spec, shared(0, 2, 1), 2);
+    EXPECT_NEAR(one[1].loss, two[1].loss, 1e-6 * one[1].loss) << spec.family;
+  }
+}
 
 }  // namespace
 }  // namespace shardplan::validator::divided_lora_test
