@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "checkpoint/config_text.h"
 #include "checkpoint/lockstep.h"
 #include "checkpoint/shard_layout.h"
 #include "engine/element_range.h"
@@ -102,6 +103,20 @@ std::vector<Target> targets_of(const EngineJob& job) {
   return targets;
 }
 
+constexpr const char* kConfigName = "weights/config.json";
+
+/// Adapters are beside a base, which has one.
+bool has_config(const EngineJob& job) {
+  return job.run.save.whole && !job.plan().workload.lora;
+}
+
+void write_config(const EngineJob& job, const std::string& folder) {
+  const std::string text = config_text(job);
+  OutputFile out((fs::path(folder) / kConfigName).string(), std::ssize(text));
+  out.write(0, std::as_bytes(std::span(text)));
+  out.finish();
+}
+
 /// One of the shards' tensors, and the elements of its unit that it has.
 struct Source {
   const Unit& unit;
@@ -159,6 +174,7 @@ void place_tensor(const EngineJob& job, const Source& from, const std::vector<Op
 
 std::vector<IndexedFile> whole_files(const EngineJob& job) {
   std::vector<IndexedFile> files;
+  if (has_config(job)) files.push_back({kConfigName, std::ssize(config_text(job))});
   for (const Target& target : targets_of(job))
     files.push_back({target.name, target.layout.file_bytes()});
   return files;
@@ -179,6 +195,7 @@ void write_whole(const EngineJob& job, const std::string& folder,
     std::memcpy(all.data(), header.data(), header.size());
     open.push_back({target, all.subspan(header.size())});
   }
+  if (has_config(job)) write_config(job, folder);
   const int world = static_cast<int>(job.plan().cluster.world());
   std::int64_t unsaid = 0;
   for (int rank = 0; rank < world; ++rank) {
