@@ -54,4 +54,22 @@ std::string config_text(const EngineJob& job) {
   return config.dump(2) + "\n";
 }
 
+std::string adapter_config_text(const EngineJob& job) {
+  const Lora& lora = *job.plan().workload.lora;
+  const Json& model = job.document.at("model");
+  const bool all = lora.targets.size() == 1 && lora.targets.front() == "all-linear";
+  const Json config{{"peft_type", "LORA"},
+                    {"task_type", "CAUSAL_LM"},
+                    {"base_model_name_or_path", model.is_string() ? model : Json()},
+                    {"r", lora.rank},
+                    {"lora_alpha", job.run.lora_alpha.value_or(static_cast<double>(lora.rank))},
+                    {"use_rslora", lora.rank_stabilized},
+                    {"lora_dropout", 0.0},
+                    {"bias", "none"},
+                    {"fan_in_fan_out", std::get<DecoderSpec>(job.network).family == "gpt2"},
+                    {"target_modules", all ? Json("all-linear") : Json(lora.targets)},
+                    {"inference_mode", true}};
+  return config.dump(2) + "\n";
+}
+
 }  // namespace shardplan::validator

@@ -103,16 +103,19 @@ std::vector<Target> targets_of(const EngineJob& job) {
   return targets;
 }
 
-constexpr const char* kConfigName = "weights/config.json";
+/// A small file of whole weights.
+struct TextFile {
+  std::string name, text;
+};
 
-/// Adapters are beside a base, which has one.
-bool has_config(const EngineJob& job) {
-  return job.run.save.whole && !job.plan().workload.lora;
+TextFile config_of(const EngineJob& job) {
+  if (job.plan().workload.lora) return {"weights/adapter_config.json", adapter_config_text(job)};
+  return {"weights/config.json", config_text(job)};
 }
 
 void write_config(const EngineJob& job, const std::string& folder) {
-  const std::string text = config_text(job);
-  OutputFile out((fs::path(folder) / kConfigName).string(), std::ssize(text));
+  const auto [name, text] = config_of(job);
+  OutputFile out((fs::path(folder) / name).string(), std::ssize(text));
   out.write(0, std::as_bytes(std::span(text)));
   out.finish();
 }
@@ -174,7 +177,10 @@ void place_tensor(const EngineJob& job, const Source& from, const std::vector<Op
 
 std::vector<IndexedFile> whole_files(const EngineJob& job) {
   std::vector<IndexedFile> files;
-  if (has_config(job)) files.push_back({kConfigName, std::ssize(config_text(job))});
+  if (job.run.save.whole) {
+    const auto [name, text] = config_of(job);
+    files.push_back({name, std::ssize(text)});
+  }
   for (const Target& target : targets_of(job))
     files.push_back({target.name, target.layout.file_bytes()});
   return files;
@@ -195,7 +201,7 @@ void write_whole(const EngineJob& job, const std::string& folder,
     std::memcpy(all.data(), header.data(), header.size());
     open.push_back({target, all.subspan(header.size())});
   }
-  if (has_config(job)) write_config(job, folder);
+  write_config(job, folder);
   const int world = static_cast<int>(job.plan().cluster.world());
   std::int64_t unsaid = 0;
   for (int rank = 0; rank < world; ++rank) {

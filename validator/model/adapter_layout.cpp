@@ -68,6 +68,7 @@ AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
     if (of.parts.empty()) continue;
     const std::string name(name_of(l));
     const std::int64_t inputs = inputs_of(s, l), parts = static_cast<std::int64_t>(of.parts.size());
+    // Ranks that share a layer have parts of these inputs each, and draw as for all of them.
     const bool divided = l == Linear::out || l == Linear::down;
     const std::int64_t whole_inputs = divided ? inputs * s.share.ranks : inputs;
     const Init a{.kind = Init::Kind::normal,

@@ -75,5 +75,19 @@ TEST_F(WholeConfig, says_which_class_and_type_they_have) {
   EXPECT_EQ(config.at("rms_norm_eps"), 1e-5);
 }
 
+TEST_F(WholeConfig, of_adapters_says_what_peft_reads) {
+  Json document = read_json_file(job(tiny("llama"), "fp32"));
+  document["workload"]["method"] = "lora";
+  document["workload"]["lora"] = {{"rank", 4}, {"targets", {"q_proj", "down_proj"}}};
+  document["run"]["lora_alpha"] = 12;
+  ASSERT_TRUE(saved(folder_.file("job.json", document.dump())).is_object());
+  const Json config = read_json_file(weights_ + "/adapter_config.json");
+  EXPECT_EQ(config.at("peft_type"), "LORA");
+  EXPECT_EQ(config.at("r"), 4);
+  EXPECT_EQ(config.at("lora_alpha"), 12);
+  EXPECT_EQ(config.at("target_modules"), Json::array({"q_proj", "down_proj"}));
+  EXPECT_FALSE(std::filesystem::exists(weights_ + "/config.json"));
+}
+
 }  // namespace
 }  // namespace shardplan::validator::whole_config_test
