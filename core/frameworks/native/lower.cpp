@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "frameworks/native/kept_on_host.h"
 #include "frameworks/native/kernels.h"
 #include "frameworks/native/offload.h"
 #include "frameworks/native/sizes.h"
@@ -169,27 +170,13 @@ void emit_work(ProgramBuilder& b, const NativeWork& work) {
   emit_work(b, make_known(b, work));
 }
 
-/// Of one block.
-std::int64_t everything_kept(const Native& n) {
-  return n.products() + n.renewed();
-}
-std::int64_t blocks_of_chunk(const Native& n) {
-  return n.layout.blocks.front().count / n.pipeline.chunks;
-}
-
 /// What a step's passes leave for each other; of a run without stages, those of a micro-batch.
 /// `event`: allocates or frees as much.
 template <typename Event>
 void emit_kept(const Native& n, Event&& event) {
-  const Checkpointing keep = n.plan.checkpointing;
-  const std::int64_t blocks = blocks_of_chunk(n);
-  std::int64_t kept = 0;  // of a block
-  if (keep == Checkpointing::none) kept = everything_kept(n);
-  if (keep == Checkpointing::selective) kept = n.products();
-  // The residual stream before each block; the branch.
-  const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
-  event(Category::activations,
-        checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
+  const bool renews = n.plan.checkpointing == Checkpointing::selective;
+  const std::int64_t slot = checked_mul(n.places(), n.kept()) + n.stream();  // the branch
+  event(Category::activations, checked_mul(n.pipeline.slots, slot) + (renews ? n.renewed() : 0));
   event(Category::communication_buffers, n.exchanged() + n.exchanged_rows() + n.ring());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.
@@ -204,29 +191,41 @@ void free_kept(ProgramBuilder& b, const Native& n) {
   emit_kept(n, [&](Category category, std::int64_t bytes) { b.free(category, bytes); });
 }
 
+/// What surrounds a block's work in a pass.
+struct BlockTurn {
+  bool gathers = false;  ///< its parameters first
+  KeptTurn kept;
+  bool operator==(const BlockTurn&) const = default;
+};
+
 /// `work` for each block of a chunk; the last `gathered` of them gather their parameters first,
 /// `updates`: when they have been updated. `after` follows each.
 template <typename After>
-void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
-                 const NativeWork& work, After&& after) {
+void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, std::int64_t gathered,
+                 bool updates, const NativeWork& work, After&& after) {
   const std::vector<NativeUnit> units = n.layout.units_of_block();
   const KnownWork known = make_known(b, work);
-  const auto run = [&](std::int64_t times, bool gather) {
-    if (times <= 0) return;
-    b.begin_repeat(times);
+  const std::int64_t blocks = n.blocks_of_chunk();
+  const auto turn_of = [&](std::int64_t i) {
+    return BlockTurn{i >= blocks - gathered, kept_turn(n, pass, i)};
+  };
+  for (std::int64_t i = 0, alike = 0; i < blocks; i += alike) {
+    const BlockTurn turn = turn_of(i);
+    for (alike = 1; i + alike < blocks && turn_of(i + alike) == turn;) ++alike;
+    b.begin_repeat(alike);
     for (const NativeUnit& u : units)
-      if (gather) emit_first_use(b, n, u, updates);
+      if (turn.gathers) emit_first_use(b, n, u, updates);
+    emit_before(b, n, turn.kept);
     emit_work(b, known);
+    emit_after(b, n, turn.kept);
     after();
     b.end_repeat();
-  };
-  run(blocks_of_chunk(n) - gathered, false);
-  run(gathered, true);
+  }
 }
 
 /// The blocks of a chunk that are not among the two whose parameters are still there.
 std::int64_t gathered_again(const Native& n) {
-  return std::max<std::int64_t>(0, blocks_of_chunk(n) - 2);
+  return std::max<std::int64_t>(0, n.blocks_of_chunk() - 2);
 }
 
 /// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
@@ -251,9 +250,9 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
     emit_work(b, native_embedding(n));
   }
   if (n.plan.checkpointing == Checkpointing::full)
-    b.transient(Category::activations, everything_kept(n));
-  emit_layers(b, n, pass.first ? blocks_of_chunk(n) : gathered_again(n), pass.first,
-              native_block_forward(n), [] {});
+    b.transient(Category::activations, n.everything());
+  emit_layers(b, n, KeptPass::forward, pass.first ? n.blocks_of_chunk() : gathered_again(n),
+              pass.first, native_block_forward(n), [] {});
   if (!ends) {
     b.compute(native_hand_on(n));
     return emit_message(b, n, "activations to the next stage");
@@ -271,11 +270,11 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   const NativeBlock& k = n.layout.block;
   const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = recomputes ? everything_kept(n) + n.stream() : 0;
+  const std::int64_t again = recomputes ? n.everything() + n.stream() : 0;
   const std::int64_t exchanged = n.exchanged() + n.ring_gradients();
   b.alloc(Category::communication_buffers, exchanged);
   b.transient(Category::activations, scratch + again);
-  emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
+  emit_layers(b, n, KeptPass::backward, gathered_again(n), false, native_block_backward(n), [&] {
     emit_joint_block(b, n, pass.last);
     for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
   });
@@ -327,7 +326,7 @@ void emit_stage(ProgramBuilder& b, const Native& n) {
         emit_backward_pass(b, n, {.chunk = chunk, .last = last});
         if (!last) return;
         for (std::int64_t c = 1; c < n.pipeline.chunks; ++c)
-          for (std::int64_t i = 0; i < blocks_of_chunk(n); ++i) {
+          for (std::int64_t i = 0; i < n.blocks_of_chunk(); ++i) {
             emit_joint_block(b, n, true);
             emit_reduction(b, n, n.layout.blocks.front(), true);
           }

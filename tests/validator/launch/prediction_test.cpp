@@ -143,6 +143,40 @@ TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
                         "mlp");
 }
 
+/// `document` with what blocks keep on the host.
+Json sent(Json document) {
+  document["checkpointing"] = {{"policy", document["checkpointing"]}, {"offload", true}};
+  return document;
+}
+
+TEST_P(EveryStage, of_what_blocks_keep_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const char* cluster : {"1xH200", "4xH200"}) {
+      for (const char* model : {"gpt2", "llama-2-7b", "qwen3-0.6b"}) {
+        const std::string what = fmt::format("{} on {}, {}", model, cluster, checkpointing);
+        const Json plain = job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 777, 2);
+        expect_same(sent(plain), what);
+        expect_same_offloaded(sent(plain), what);
+      }
+      Json shared =
+          sent(job("llama-2-7b", GetParam(), cluster, "bf16-pure", checkpointing, 4, 512));
+      shared["parallel"] = {{"tensor", cluster[0] - '0'}};
+      expect_same(shared, "tensor");
+      shared["parallel"] = {{"context", cluster[0] - '0'}};
+      expect_same(shared, "context");
+    }
+}
+
+TEST_P(EveryStage, of_few_blocks_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const int layers : {1, 2, 3, 4}) {
+      const Json gpt{{"model_type", "gpt2"}, {"n_embd", 20},      {"n_layer", layers},
+                     {"n_head", 5},          {"vocab_size", 257}, {"n_positions", 19}};
+      expect_same(sent(job(gpt, GetParam(), "1xH200", "fp32", checkpointing, 1, 19)),
+                  fmt::format("{} layers, {}", layers, checkpointing));
+    }
+}
+
 /// `document` with layers shared among `tensor` ranks.
 Json shared(Json document, std::int64_t tensor) {
   document["parallel"] = {{"tensor", tensor}};
@@ -198,6 +232,14 @@ TEST_P(EveryStage, of_adapters_in_odd_shapes_is_predicted_to_the_byte) {
         expect_same(adapted(job(odd, GetParam(), cluster, precision, "none", 3, 13),
                             R"(["k_proj", "up_proj", "gate_proj"])", base, 5),
                     fmt::format("{}, {} on {}", base, precision, cluster));
+}
+
+TEST_P(EveryStage, of_adapters_with_what_blocks_keep_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    expect_same(sent(adapted(job("qwen2.5-0.5b", GetParam(), "4xH200", "bf16-master", checkpointing,
+                                 3, 1000),
+                             R"(["q_proj", "v_proj"])", "nf4", 16)),
+                checkpointing);
 }
 
 Json mixtral(std::int64_t experts, std::int64_t per_token) {
@@ -276,6 +318,15 @@ TEST_P(EveryStage, of_experts_is_predicted_to_the_byte) {
                               ranks, factor),
                       "qwen3_moe, " + what);
         }
+}
+
+TEST_P(EveryStage, of_experts_with_what_blocks_keep_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const std::int64_t ranks : {1, 4})
+      expect_same(sent(divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master",
+                                   checkpointing, 3, 77, 2),
+                               ranks, 1.25)),
+                  fmt::format("{}, {}", ranks, checkpointing));
 }
 
 TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
