@@ -24,7 +24,8 @@ std::vector<SavedTensor> tensors_of(const EngineJob& job, const RankPlace& place
     const auto add = [&](SavedAs kind, DType dtype) {
       all.push_back({static_cast<int>(u), kind,
                      fmt::format("{}.{}", unit.name, kKindNames[static_cast<std::size_t>(kind)]),
-                     dtype, place.sharding.shard(unit), place.keeper(unit)});
+                     dtype, place.sharding.shard(unit), place.keeper(unit),
+                     kind == SavedAs::parameters ? t.offload.parameters : t.offload.states});
     };
     add(SavedAs::parameters, unit.stored_as(t.dtype));
     if (unit.frozen || !contents.states) continue;
@@ -56,20 +57,6 @@ ShardContents contents_of(const EngineJob& job) {
   if (save.sharded) return {};
   // Of a network with adapters they alone are made whole.
   return {.states = save.whole_states, .frozen = !job.plan().workload.lora};
-}
-
-Tensor values_of(Trainer& trainer, const SavedTensor& saved) {
-  switch (saved.kind) {
-    case SavedAs::parameters:
-      return trainer.weights().owned(saved.unit);
-    case SavedAs::master:
-      return trainer.states(saved.unit).master;
-    case SavedAs::first_moment:
-      return trainer.states(saved.unit).first_moment;
-    case SavedAs::second_moment:
-      return trainer.states(saved.unit).second_moment;
-  }
-  return {};
 }
 
 }  // namespace shardplan::validator

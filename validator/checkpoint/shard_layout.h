@@ -21,7 +21,8 @@ struct SavedTensor {
   std::string name;  ///< "blocks.3.first_moment"
   DType dtype = DType::f32;
   std::int64_t numel = 0;
-  int keeper = 0;  ///< the rank in whose file it is
+  int keeper = 0;        ///< the rank in whose file it is
+  bool on_host = false;  ///< its values lie in memory of the host, or in a file of states
 };
 
 struct ShardContents {
@@ -45,8 +46,5 @@ ShardFile shard_file(const EngineJob& job, int rank, const ShardContents& conten
 
 /// What the job's checkpoints have of a rank before they are made whole, if they are.
 ShardContents contents_of(const EngineJob& job);
-
-/// On the device, of a trainer.
-Tensor values_of(Trainer& trainer, const SavedTensor& saved);
 
 }  // namespace shardplan::validator

@@ -20,6 +20,8 @@ struct OptimizerOptions {
   std::uint32_t seed = 0;
 };
 
+class StateStore;
+
 /// Of what a rank owns of a unit, on the device; empty where there is none.
 struct UnitStates {
   Tensor master, first_moment, second_moment;
@@ -39,6 +41,12 @@ class Optimizer {
   virtual void finish(Weights& weights) = 0;
   /// None where the host keeps them, and of frozen units.
   virtual UnitStates states(int) const { return {}; }
+  /// Where the host keeps them; null: it keeps none.
+  virtual StateStore* host_states() { return nullptr; }
+  /// Until parameters and states are what they are after the steps so far.
+  virtual void settle(Weights&) {}
+  /// Parameters and states have been given their values, in place of begin().
+  virtual void restored(Weights&) {}
 
  protected:
   Optimizer(Runtime& runtime, const Sharding& sharding, const OptimizerOptions& options)

@@ -66,8 +66,12 @@ class Trainer {
   // ---- a run that is saved, and goes on
   TrainingState state() const { return {steps_, updates_, scaler_.state()}; }
   UnitStates states(int unit) const { return optimizer_->states(unit); }
-  /// Goes on from there, once weights().owned() and states() have their values, in place of
-  /// initialise(). Not with states on the host.
+  /// Null: states() has them.
+  StateStore* host_states() { return optimizer_->host_states(); }
+  /// Makes updates of steps so far that are still to be made, and waits for everything.
+  void settle();
+  /// Goes on from there, once weights().owned() and states have their values, in place of
+  /// initialise().
   void restore(const TrainingState& state);
   /// [1] on the device, which nobody reads between steps.
   Tensor scalar() const { return norm_; }

@@ -52,11 +52,7 @@ void HostOptimizer::begin(Weights& weights) {
     if (!weights.on_host()) {
       // A unit's gradient is not there yet: its room will do until the masters are made.
       first = home.parameter.empty() ? gradients_.of(0, u) : home.parameter;
-      runtime_.device.record(copied_, Stream::compute);
-      runtime_.device.wait(Stream::to_host, copied_);
-      runtime_.device.fetch(first, weights.owned(u));
-      runtime_.device.record(copied_, Stream::to_host);
-      runtime_.device.await(copied_);
+      fetch_owned(weights, u, first);
     }
     // Bucket by bucket, as they are updated: each thread writes its own part first.
     for_each_bucket(first.numel(), [&](std::int64_t b, auto&& range) {
@@ -68,6 +64,21 @@ void HostOptimizer::begin(Weights& weights) {
     });
   }
   states_->settle();
+}
+
+void HostOptimizer::restored(Weights& weights) {
+  for (int u = 0; u < static_cast<int>(units_.size()); ++u)
+    if (const Tensor& home = at(homes_, u).parameter; !home.empty()) fetch_owned(weights, u, home);
+  states_->settle();
+}
+
+/// Waits for it.
+void HostOptimizer::fetch_owned(const Weights& weights, int unit, const Tensor& to) {
+  runtime_.device.record(copied_, Stream::compute);
+  runtime_.device.wait(Stream::to_host, copied_);
+  runtime_.device.fetch(to, weights.owned(unit));
+  runtime_.device.record(copied_, Stream::to_host);
+  runtime_.device.await(copied_);
 }
 
 void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& norm) {

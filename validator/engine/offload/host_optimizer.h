@@ -22,6 +22,9 @@ class HostOptimizer final : public Optimizer {
   void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
               double inverse_scale, const Rate& rate, std::int64_t step) override;
   void finish(Weights& weights) override;
+  StateStore* host_states() override { return states_.get(); }
+  void settle(Weights& weights) override { finish(weights); }
+  void restored(Weights& weights) override;
 
  private:
   struct Home {
@@ -43,6 +46,7 @@ class HostOptimizer final : public Optimizer {
   };
 
   void allocate(const Weights& weights);
+  void fetch_owned(const Weights& weights, int unit, const Tensor& to);
   void update_unit(Weights& weights, int unit);
   void update_all(Weights& weights);
   /// Before a unit's parameters are written: until nothing reads them any more.
