@@ -53,6 +53,9 @@ class ValidateSaves : public ::testing::Test {
       EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
       EXPECT_EQ(row.at("dry_run"), row.at("measured")) << name;
     }
+    if (!out.contains("host")) return out;
+    for (const auto& [name, row] : out.at("host").items())
+      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
     return out;
   }
   /// All that a step says but its seconds.
@@ -334,16 +337,102 @@ TEST_F(ValidateSaves, names_in_what_a_job_is_another_than_its_checkpoint) {
   EXPECT_THAT(refusal(no_change), AllOf(HasSubstr("run.steps: 6 steps"), HasSubstr("more than 6")));
 }
 
+/// The files of two checkpoints that are of values alone.
+void expect_same_shards(const std::string& a, const std::string& b, const std::string& what) {
+  std::int64_t files = 0;
+  for (const auto& entry : fs::directory_iterator(a)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("rank-")) continue;
+    EXPECT_EQ(text_of(entry.path().string()), text_of(b + "/" + name)) << what << ": " << name;
+    ++files;
+  }
+  EXPECT_GT(files, 0) << what;
+}
+
+TEST_F(ValidateSaves, states_wherever_they_are_with_the_same_bits) {
+  fs::create_directory(path("disk"));
+  const std::pair<int, const char*> runs[] = {{0, "bf16-pure"},
+                                              {1, "bf16-master"},
+                                              {2, "bf16-master"},
+                                              {3, "bf16-pure"},
+                                              {3, "bf16-master"}};
+  for (const auto& [stage, precision] : runs)
+    for (const char* kept : {"none", "cpu", "nvme"})
+      for (const bool parameters : {false, true}) {
+        if (parameters && (stage < 3 || std::string(kept) == "none")) continue;
+        const std::string what =
+            std::string(precision) + ", stage " + std::to_string(stage) + ", " + kept;
+        expect_same_bits(job_with([&, at = at_stage(stage, precision)](Json& j) {
+                           at(j);
+                           j["framework"]["offload_optimizer"] = kept;
+                           if (parameters) j["framework"]["offload_param"] = "cpu";
+                           j["run"]["nvme"] = {{"path", path("disk")}};
+                         }),
+                         what);
+        if (std::string(kept) == "none") {
+          fs::remove_all(path("on_gpu"));
+          fs::rename(path("a") + "/step-6", path("on_gpu"));
+        } else {
+          expect_same_shards(path("on_gpu"), path("a") + "/step-6", what);
+        }
+      }
+}
+
+/// A run goes on with its states elsewhere.
+TEST_F(ValidateSaves, and_goes_on_with_states_somewhere_else) {
+  const auto job = [&](const char* kept) {
+    return job_with([&](Json& j) {
+      at_stage(2, "bf16-master")(j);
+      j["framework"]["offload_optimizer"] = kept;
+      j["run"]["nvme"] = {{"path", path("")}};
+    });
+  };
+  const Json all = save_half(job("cpu"));
+  for (const char* kept : {"none", "nvme"}) {
+    const Json rest = steps_of(told(job(kept), {"--resume", path("a") + "/step-3"}));
+    ASSERT_EQ(rest.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rest[i], all.at(3 + i)) << kept << ", " << i;
+  }
+}
+
+TEST_F(ValidateSaves, states_on_the_host_take_what_is_planned_and_are_made_whole) {
+  const auto host = [](Json& j) {
+    at_stage(3, "bf16-master")(j);
+    j["framework"]["offload_optimizer"] = "cpu";
+    j["framework"]["offload_param"] = "cpu";
+  };
+  const std::vector<std::string> more{"--save-form", "both", "--save-states"};
+  const auto saved = [&](const Change& change, const char* to) {
+    std::vector<std::string> all{"--save", path(to)};
+    all.insert(all.end(), more.begin(), more.end());
+    return told(job_with(change), all).at("record").at("ranks");
+  };
+  const Json ranks = saved(host, "a");
+  for (const Json& rank : ranks) {
+    const Json& save = rank.at("save");
+    for (const char* what : {"device_peak", "staging", "shard", "whole"})
+      EXPECT_EQ(save.at(what), save.at("dry_run").at(what)) << what;
+    EXPECT_EQ(save.at("staging"), 0) << "everything lies on the host";
+  }
+  saved(at_stage(3, "bf16-master"), "b");
+  for (const char* name : {"weights/model.safetensors", "optimizer/states.safetensors"})
+    EXPECT_EQ(text_of(path("a") + "/step-6/" + name), text_of(path("b") + "/step-6/" + name))
+        << name;
+}
+
 TEST_F(ValidateSaves, names_what_it_does_not_save) {
   const auto refused = [&](const Change& change, const std::vector<std::string>& more) {
     const Finished r = run({job_with(change)}, more);
     EXPECT_EQ(r.exit_code, 3) << r.out;
     return r.err;
   };
-  const auto on_host = [](Json& j) { j["framework"]["offload_optimizer"] = "cpu"; };
-  EXPECT_THAT(refused(on_host, {"--save", path("a")}),
-              AllOf(HasSubstr("run.save: "), HasSubstr("on the host or on NVMe")));
-  EXPECT_THAT(refused(on_host, {"--resume", path("a")}), HasSubstr("run.resume: "));
+  const auto delayed = [](Json& j) {
+    j["framework"]["offload_optimizer"] = "cpu";
+    j["framework"]["delayed_update"] = true;
+  };
+  EXPECT_THAT(refused(delayed, {"--save", path("a")}),
+              AllOf(HasSubstr("run.save: "), HasSubstr("framework.delayed_update false")));
+  EXPECT_THAT(refused(delayed, {"--resume", path("a")}), HasSubstr("run.resume: "));
   EXPECT_THAT(refused(no_change, {"--save-every", "2"}), HasSubstr("run.save.path"));
   EXPECT_THAT(refused(no_change, {"--save", path("a"), "--save-states"}),
               HasSubstr("run.save.whole_states"));
