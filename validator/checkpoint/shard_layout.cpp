@@ -9,8 +9,8 @@
 namespace shardplan::validator {
 namespace {
 
-constexpr std::array<std::string_view, kSavedKinds> kKindNames{"parameters", "master",
-                                                               "first_moment", "second_moment"};
+constexpr std::array<std::string_view, kSavedKinds> kKindNames{
+    "parameters", "master", "first_moment", "second_moment", "pending_gradient"};
 
 }  // namespace
 
@@ -32,6 +32,7 @@ std::vector<SavedTensor> tensors_of(const EngineJob& job, const RankPlace& place
     if (t.optimizer.master) add(SavedAs::master, *t.optimizer.master);
     add(SavedAs::first_moment, t.optimizer.states);
     add(SavedAs::second_moment, t.optimizer.states);
+    if (t.offload.delayed && contents.pending) add(SavedAs::pending_gradient, t.dtype);
   }
   return all;
 }
@@ -56,7 +57,7 @@ ShardContents contents_of(const EngineJob& job) {
   const SaveOptions& save = job.run.save;
   if (save.sharded) return {};
   // Of a network with adapters they alone are made whole.
-  return {.states = save.whole_states, .frozen = !job.plan().workload.lora};
+  return {.states = save.whole_states, .frozen = !job.plan().workload.lora, .pending = false};
 }
 
 }  // namespace shardplan::validator

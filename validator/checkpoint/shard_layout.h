@@ -11,8 +11,14 @@
 
 namespace shardplan::validator {
 
-enum class SavedAs : std::uint8_t { parameters, master, first_moment, second_moment };
-inline constexpr std::size_t kSavedKinds = 4;
+enum class SavedAs : std::uint8_t {
+  parameters,
+  master,
+  first_moment,
+  second_moment,
+  pending_gradient,  ///< of an update that is made beside the next step
+};
+inline constexpr std::size_t kSavedKinds = 5;
 
 /// What a rank has of a unit: an array of what it owns, with the unit's padding.
 struct SavedTensor {
@@ -26,8 +32,9 @@ struct SavedTensor {
 };
 
 struct ShardContents {
-  bool states = true;  ///< masters and moments
-  bool frozen = true;  ///< units that do not train
+  bool states = true;   ///< masters and moments
+  bool frozen = true;   ///< units that do not train
+  bool pending = true;  ///< gradients of delayed updates
 };
 
 /// All that a rank has, of those contents.

@@ -8,7 +8,7 @@
 namespace shardplan::validator {
 namespace {
 
-/// Parameters, or states on the device.
+/// Whatever a store of states does not have.
 Tensor values_of(Trainer& trainer, const SavedTensor& saved) {
   switch (saved.kind) {
     case SavedAs::parameters:
@@ -19,6 +19,8 @@ Tensor values_of(Trainer& trainer, const SavedTensor& saved) {
       return trainer.states(saved.unit).first_moment;
     case SavedAs::second_moment:
       return trainer.states(saved.unit).second_moment;
+    case SavedAs::pending_gradient:
+      return trainer.pending_gradient(saved.unit);
   }
   return {};
 }
@@ -42,7 +44,8 @@ void for_each_piece(const Tensor& x, Visit&& visit) {
 }
 
 bool is_state_on_host(const SavedTensor& saved) {
-  return saved.on_host && saved.kind != SavedAs::parameters;
+  return saved.on_host && saved.kind != SavedAs::parameters &&
+         saved.kind != SavedAs::pending_gradient;
 }
 
 /// The end of the states of one unit that begin with number `first`.

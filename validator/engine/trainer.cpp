@@ -98,7 +98,7 @@ void Trainer::restore(const TrainingState& state) {
   steps_ = state.steps;
   updates_ = state.updates;
   scaler_.restore(state.scaler);
-  optimizer_->restored(weights_);
+  optimizer_->restored(weights_, state.pending);
   const std::vector<Unit>& units = network_->units();
   // Where a rank keeps more than it owns, the others' parts are gathered as after an update.
   for (std::size_t u = 0; u < units.size(); ++u)

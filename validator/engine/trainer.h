@@ -45,6 +45,7 @@ struct StepResult {
 struct TrainingState {
   std::int64_t steps = 0, updates = 0;
   LossScaler::State scaler;
+  std::optional<PendingUpdate> pending;  ///< of runs with delayed updates
 };
 
 class Trainer {
@@ -64,11 +65,14 @@ class Trainer {
   void begin();
 
   // ---- a run that is saved, and goes on
-  TrainingState state() const { return {steps_, updates_, scaler_.state()}; }
+  TrainingState state() const { return {steps_, updates_, scaler_.state(), optimizer_->pending()}; }
   UnitStates states(int unit) const { return optimizer_->states(unit); }
   /// Null: states() has them.
   StateStore* host_states() { return optimizer_->host_states(); }
-  /// Makes updates of steps so far that are still to be made, and waits for everything.
+  /// Of what state().pending says: on the host.
+  Tensor pending_gradient(int unit) const { return optimizer_->pending_gradient(unit); }
+  /// Makes updates of steps so far that are still to be made, but for delayed ones, and waits for
+  /// everything.
   void settle();
   /// Goes on from there, once weights().owned() and states have their values, in place of
   /// initialise().

@@ -31,11 +31,6 @@ SaveOptions read_save(ObjectReader& run) {
 
 void check_save(const EngineJob& job) {
   const SaveOptions& save = job.run.save;
-  if (job.training.offload.delayed && (save.wanted() || !job.run.resume.empty()))
-    refuse(job, save.wanted() ? "run.save" : "run.resume",
-           "after a step its update is still to be made, beside the next one, and is no part of a "
-           "checkpoint",
-           "framework.delayed_update false");
   if (save.whole && std::holds_alternative<MlpSpec>(job.network))
     refuse(job, "run.save.form", "a perceptron has no names in Hugging Face's files", "sharded");
 }

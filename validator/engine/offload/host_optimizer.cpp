@@ -66,10 +66,22 @@ void HostOptimizer::begin(Weights& weights) {
   states_->settle();
 }
 
-void HostOptimizer::restored(Weights& weights) {
+void HostOptimizer::settle(Weights& weights) {
+  // A delayed update is none of the steps so far.
+  if (!delayed_) update_all(weights);
+  states_->settle();
+}
+
+std::optional<PendingUpdate> HostOptimizer::pending() const {
+  if (!delayed_ || !pending_) return std::nullopt;
+  return pending_->what;
+}
+
+void HostOptimizer::restored(Weights& weights, const std::optional<PendingUpdate>& pending) {
   for (int u = 0; u < static_cast<int>(units_.size()); ++u)
     if (const Tensor& home = at(homes_, u).parameter; !home.empty()) fetch_owned(weights, u, home);
   states_->settle();
+  if (pending) begin_update(*pending);
 }
 
 /// Waits for it.
@@ -91,9 +103,13 @@ void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& no
 void HostOptimizer::update(Weights&, const Gradients&, const Tensor& norm, double inverse_scale,
                            const Rate& rate, std::int64_t step) {
   runtime_.device.download(std::as_writable_bytes(std::span(&norm_, 1)), norm);
-  if (!std::isfinite(norm_)) return;
+  if (std::isfinite(norm_)) begin_update({norm_, inverse_scale, rate, step});
+}
+
+void HostOptimizer::begin_update(const PendingUpdate& what) {
+  norm_ = static_cast<float>(what.squared_norm);
   const Tensor here{reinterpret_cast<std::uintptr_t>(&norm_), DType::f32, Shape{1}};
-  pending_ = {operands(here, inverse_scale, rate, step), gradients_.set(),
+  pending_ = {what, operands(here, what.inverse_scale, what.rate, what.step), gradients_.set(),
               std::vector<std::uint8_t>(units_.size(), 1)};
 }
 
@@ -105,6 +121,7 @@ void HostOptimizer::finish(Weights& weights) {
 void HostOptimizer::update_all(Weights& weights) {
   // As the backward pass lets go of them.
   for (int u = static_cast<int>(units_.size()) - 1; u >= 0; --u) update_unit(weights, u);
+  pending_.reset();
 }
 
 void HostOptimizer::update_unit(Weights& weights, int unit) {
