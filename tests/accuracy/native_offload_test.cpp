@@ -1,5 +1,5 @@
-// Our own engine's runs with states, or what blocks keep, on the host against their prediction, which was committed
-// before they ran.
+// Our own engine's runs with states, or what blocks keep, on the host against their prediction,
+// which was committed before they ran.
 #include <gtest/gtest.h>
 
 #include <cmath>
