@@ -14,6 +14,11 @@ std::optional<DivisionProblem> offloading_problem(const Plan& plan) {
   const auto problem = [](std::string reason, std::string_view instead) {
     return DivisionProblem{"activation_offloading", std::move(reason), std::string(instead)};
   };
+  if (traits_of(plan).is_own_engine)
+    return problem(
+        "of PyTorch's hooks: the native engine sends what blocks keep by "
+        "checkpointing.offload",
+        "none, and +offload behind checkpointing (full+offload)");
   if (plan.workload.kind != WorkKind::train)
     return problem("estimated for training of one model alone", "none");
   if (plan.checkpoint_share.offload)
@@ -38,7 +43,8 @@ std::optional<DivisionProblem> checkpointing_problem(const Model& model, const P
   if (auto found = offloading_problem(plan)) return found;
   if (plan.workload.kind == WorkKind::inference) return std::nullopt;
   const CheckpointShare& share = plan.checkpoint_share;
-  if (share.offload && !plan.recomputes_blocks())
+  // Our own engine sends what blocks keep, whatever that is.
+  if (share.offload && !plan.recomputes_blocks() && !traits_of(plan).is_own_engine)
     return DivisionProblem{"checkpointing.offload",
                            "true, and no block is checkpointed: what waits on the host is the "
                            "input of each that is",

@@ -50,7 +50,8 @@ Cell plan_checkpointing(const Plan& plan) {
 /// Where checkpointed blocks keep their inputs, or all blocks what they keep, if not whole on each
 /// GPU.
 Cell saved_input_words(const Plan& p) {
-  if (p.activation_offloading != ActivationOffloading::none)
+  const bool sends_all = p.checkpoint_share.offload && traits_of(p).is_own_engine;
+  if (sends_all || p.activation_offloading != ActivationOffloading::none)
     return message("plan.activations.on_host");
   const SavedInput how = traits_of(p).saved_input(p);
   if (how.function == CheckpointFunction::torch && !how.on_host) return {};

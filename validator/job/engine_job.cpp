@@ -145,7 +145,8 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    {rank.stage, training.pipeline.stages, training.pipeline.chunks},
                                    {rank.context, context_ranks()},
                                    {rank.experts, expert_ranks()},
-                                   plan().framework.native.capacity_factor});
+                                   plan().framework.native.capacity_factor,
+                                   keeps_on_host()});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 
