@@ -1,0 +1,81 @@
+// Jobs with tiled feed-forwards: what they keep, and what refuses them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "support/error_of.h"
+
+namespace shardplan::tiles_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Job loaded(const Json& more, const std::string& cluster = "1xH100") {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  Json job = {
+      {"model", "llama-3.1-8b"}, {"cluster", cluster},
+      {"framework", "single"},   {"precision", "bf16-pure"},
+      {"mlp_tiles", 8},          {"workload", {{"micro_batch", 1}, {"sequence_length", 8192}}}};
+  job.merge_patch(more);
+  return load_job(job, "job.json", {.hardware = &kHardware, .directory = ""});
+}
+
+Estimate estimated(const Json& more, const std::string& cluster = "1xH100") {
+  const Job job = loaded(more, cluster);
+  return estimate(job.model, job.plan, load_calibration());
+}
+
+std::string error(const Json& more, const std::string& cluster = "1xH100") {
+  return error_text([&] { loaded(more, cluster); });
+}
+
+/// Of 32 layers four tensors of 8,192 x 14,336 numbers in 2 bytes stay away; what one part of one
+/// layer has, and its weights' gradients so far, comes on top.
+TEST(Tiles, LeaveOutWhatFeedForwardsKeep) {
+  constexpr std::int64_t kEach = 4LL * 8192 * 14336 * 2;
+  const Estimate whole = estimated({{"mlp_tiles", 0}}), tiled = estimated({});
+  const std::int64_t saved = whole.allocated.point - tiled.allocated.point;
+  EXPECT_GT(saved, 31 * kEach);
+  EXPECT_LT(saved, 32 * kEach);
+}
+
+/// The products of the feed-forwards, 6 x 3 x 4,096 x 14,336 of a token's work, run once more.
+TEST(Tiles, TakeTheTimeOfAnotherPass) {
+  const double whole = estimated({{"mlp_tiles", 0}}).time.step_seconds;
+  const double tiled = estimated({}).time.step_seconds;
+  EXPECT_GT(tiled, 1.15 * whole);
+  EXPECT_LT(tiled, 1.35 * whole);
+}
+
+/// Under ZeRO the engine takes whole gradients; under FSDP2 axolotl has sums beside them.
+TEST(Tiles, RunUnderEnginesThatWaitForTheLastPart) {
+  const Json deepspeed = {
+      {"framework",
+       {{"name", "deepspeed"}, {"ds_config", {{"zero_optimization", {{"stage", 3}}}}}}},
+      {"precision", "bf16"}};
+  const Json fsdp2 = {{"framework", "fsdp2"}, {"trainer", "axolotl"}};
+  for (Json job : {deepspeed, fsdp2}) {
+    const std::int64_t tiled = estimated(job, "8xH100").allocated.point;
+    job["mlp_tiles"] = 0;
+    EXPECT_LT(tiled, estimated(job, "8xH100").allocated.point) << job;
+  }
+}
+
+TEST(Tiles, AreRefusedWhereTheyCannotRun) {
+  const Json ddp = {{"framework", "ddp"}, {"model", "llama-3.2-1b"}};
+  EXPECT_THAT(error(ddp, "8xH100"), HasSubstr("mark a variable ready only once"));
+  EXPECT_THAT(error({{"framework", "fsdp2"}}, "8xH100"), HasSubstr("after the first part"));
+  EXPECT_THAT(error({{"framework", "fsdp1"}}, "8xH100"), HasSubstr("not estimated under fsdp1"));
+  EXPECT_THAT(error({{"compile", true}}), HasSubstr("breaks the graph"));
+  EXPECT_THAT(error({{"activation_offloading", "streams"}}), HasSubstr("activation_offloading"));
+  EXPECT_THAT(error({{"checkpointing", "selective"}}), HasSubstr("results of products"));
+  EXPECT_THAT(error({{"model", "mixtral-8x7b"}}), HasSubstr("no dense feed-forward"));
+}
+
+}  // namespace
+}  // namespace shardplan::tiles_test
