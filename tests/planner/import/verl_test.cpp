@@ -68,6 +68,10 @@ TEST(ImportVerl, TakesAScriptAsItsWorkersRunIt) {
   EXPECT_EQ(rollout["gpu_memory_utilization"], 0.6);
   EXPECT_EQ(rollout["sleep_level"], 2);
   EXPECT_EQ(rollout["weight_bucket"], std::int64_t{2048} << 20);
+  EXPECT_EQ(rollout["completions"], 4);
+  EXPECT_FALSE(rollout.contains("prefix_caching"));
+  const Json without = loaded(with("actor_rollout_ref.rollout.enable_prefix_caching=False"));
+  EXPECT_EQ(without["workload"]["rollout"]["prefix_caching"], false);
 }
 
 TEST(ImportVerl, TakesBudgetsAndUlysses) {
