@@ -54,8 +54,7 @@ std::optional<DivisionProblem> tiles_problem(const Model& model, const Plan& pla
   const auto problem = [](Said reason, std::string_view instead) {
     return DivisionProblem{"mlp_tiles", std::move(reason), std::string(instead)};
   };
-  if (plan.workload.kind != WorkKind::train)
-    return problem("estimated for training of one model alone", "0");
+  if (plan.workload.kind != WorkKind::train) return problem("estimated for training alone", "0");
   const FrameworkTraits& framework = traits_of(plan);
   if (framework.tiled_mlps == TiledMlps::stops)
     return problem(

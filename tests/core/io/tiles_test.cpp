@@ -21,7 +21,7 @@ Job loaded(const Json& more, const std::string& cluster = "1xH100") {
       {"model", "llama-3.1-8b"}, {"cluster", cluster},
       {"framework", "single"},   {"precision", "bf16-pure"},
       {"mlp_tiles", 8},          {"workload", {{"micro_batch", 1}, {"sequence_length", 8192}}}};
-  job.merge_patch(more);
+  if (!more.is_null()) job.merge_patch(more);
   return load_job(job, "job.json", {.hardware = &kHardware, .directory = ""});
 }
 
@@ -56,8 +56,9 @@ TEST(Tiles, TakeTheTimeOfAnotherPass) {
 TEST(Tiles, RunUnderEnginesThatWaitForTheLastPart) {
   const Json deepspeed = {
       {"framework",
-       {{"name", "deepspeed"}, {"ds_config", {{"zero_optimization", {{"stage", 3}}}}}}},
-      {"precision", "bf16"}};
+       {{"name", "deepspeed"},
+        {"ds_config", {{"zero_optimization", {{"stage", 3}}}, {"bf16", {{"enabled", true}}}}}}},
+      {"precision", nullptr}};
   const Json fsdp2 = {{"framework", "fsdp2"}, {"trainer", "axolotl"}};
   for (Json job : {deepspeed, fsdp2}) {
     const std::int64_t tiled = estimated(job, "8xH100").allocated.point;
@@ -74,6 +75,10 @@ TEST(Tiles, AreRefusedWhereTheyCannotRun) {
   EXPECT_THAT(error({{"compile", true}}), HasSubstr("breaks the graph"));
   EXPECT_THAT(error({{"activation_offloading", "streams"}}), HasSubstr("activation_offloading"));
   EXPECT_THAT(error({{"checkpointing", "selective"}}), HasSubstr("results of products"));
+  const Json inference = {
+      {"workload",
+       {{"kind", "inference"}, {"micro_batch", nullptr}, {"sequence_length", nullptr}}}};
+  EXPECT_THAT(error(inference), HasSubstr("mlp_tiles"));
   EXPECT_THAT(error({{"model", "mixtral-8x7b"}}), HasSubstr("no dense feed-forward"));
 }
 
