@@ -73,20 +73,6 @@ TEST(Axolotl, RunsFeedForwardsInParts) {
   EXPECT_TRUE(noted(off, Note::Kind::ignored, "tiled_mlp_num_shards"));
 }
 
-/// verl/trainer/config/model/hf_model.yaml: four unless said.
-TEST(Verl, RunsFeedForwardsInParts) {
-  const auto tiles = [](const std::string& block) {
-    return job_of("model: {path: Qwen/Qwen3-8B, tiled_mlp: " + block +
-                  "}\nengine: {strategy: fsdp2}\ndata: {train_batch_size: 64, "
-                  "micro_batch_size_per_gpu: 1, max_length: 8192}\n"
-                  "trainer: {nnodes: 1, n_gpus_per_node: 8}\noptim: {lr: 1e-5}\n")
-        .value("mlp_tiles", 0);
-  };
-  EXPECT_EQ(tiles("{enabled: true}"), 4);
-  EXPECT_EQ(tiles("{enabled: true, num_shards: 8}"), 8);
-  EXPECT_EQ(tiles("{enabled: false, num_shards: 8}"), 0);
-}
-
 constexpr const char* kRecipe = R"(
 step_scheduler: {global_batch_size: 8, local_batch_size: 1}
 dataset: {seq_len: 1024}

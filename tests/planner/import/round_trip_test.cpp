@@ -213,7 +213,8 @@ std::vector<Models> models() {
   engine["rollout"] = {{"engine", "vllm"},
                        {"placement", "colocated"},
                        {"gpu_memory_utilization", 0.3},
-                       {"max_num_batched_tokens", 4096}};
+                       {"max_num_batched_tokens", 4096},
+                       {"completions", 4}};
   return {{"Dpo", {{"algorithm", "dpo"}}, none},
           {"DpoSharded", {{"algorithm", "dpo"}, {"models", frozen}}, sharded},
           {"DpoPrecomputed", {{"algorithm", "dpo"}, {"reference", "precomputed"}}, none},

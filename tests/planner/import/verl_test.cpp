@@ -213,6 +213,17 @@ TEST(ImportVerl, ReadsTheSupervisedTrainerOfEngines) {
   EXPECT_EQ(work.at("gradient_accumulation"), 4);  // 256 over 8 GPUs, 8 at a time
 }
 
+/// config/model/hf_model.yaml: four unless said.
+TEST(ImportVerl, RunsFeedForwardsInParts) {
+  const auto tiles = [](const std::string& more) {
+    return job_of(kEngines + ("engine.strategy=fsdp2 " + more) + "\n", {{"cluster", "8xH100"}})
+        .value("mlp_tiles", 0);
+  };
+  EXPECT_EQ(tiles("model.tiled_mlp.enabled=True"), 4);
+  EXPECT_EQ(tiles("model.tiled_mlp.enabled=True model.tiled_mlp.num_shards=8"), 8);
+  EXPECT_EQ(tiles("model.tiled_mlp.num_shards=8"), 0);
+}
+
 TEST(ImportVerl, FillsMicroBatchesOfItsEnginesUpToTheBudget) {
   const auto work = [](const std::string& more) {
     return job_of(kEngines + more + "\n", {{"cluster", "8xH100"}}).at("workload");
