@@ -93,7 +93,9 @@ Kernel expert_weight_gradient(const Native& n, std::int64_t outputs, std::int64_
 /// What a rank does, stretch by stretch.
 class WorkList {
  public:
-  explicit WorkList(const Native& n) : n_(n) {}
+  /// `lowest`: the product below which nothing is trained.
+  explicit WorkList(const Native& n, std::optional<NativeLinear> lowest = std::nullopt)
+      : n_(n), lowest_(lowest) {}
 
   void add(const Kernel& kernel) { work_.back().kernels.push_back(kernel); }
   /// The rows of all ranks that share each layer.
@@ -131,7 +133,8 @@ class WorkList {
     add(product(n_, n_.rows, of.parts * n_.layout.block.rank, inputs));
     add_parts(of, n_.rows, of.rows / of.parts, n_.layout.block.rank);
   }
-  void add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+  /// False: the pass ends there.
+  bool add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
     if (of.parts > 0) {
@@ -139,9 +142,11 @@ class WorkList {
       add_parts(of, n_.rows, rank, of.rows / of.parts);  // of what a made
       add(product(n_, low, inputs, n_.rows));            // of a
     }
+    if (l == lowest_) return false;
     widen(l);
     add_linear_backward(n_.rows, outputs, inputs, n_.layout.blocks.front().frozen);
     if (of.parts > 0) add(product(n_, n_.rows, inputs, low));
+    return true;
   }
   void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
                            bool frozen = false) {
@@ -196,17 +201,22 @@ class WorkList {
     add_block_linear(NativeLinear::down, b.hidden, b.inner);
     sum();
   }
-  void add_mlp_backward() {
+  /// False: the pass ends there.
+  bool add_mlp_backward() {
     const NativeBlock& b = n_.layout.block;
     const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
     const auto activation = some_rows(n_, KernelKind::elementwise, rows, 2 * b.up + b.inner, b.up);
-    if (b.experts > 0) return add_experts_backward(activation);
+    if (b.experts > 0) {
+      add_experts_backward(activation);
+      return true;
+    }
     gather();  // the gradient of the block's result
-    add_block_linear_backward(NativeLinear::down, b.hidden, b.inner);
+    if (!add_block_linear_backward(NativeLinear::down, b.hidden, b.inner)) return false;
     add(activation);
     gather();  // what the norm made, again
-    add_block_linear_backward(NativeLinear::up, b.up, b.hidden);
+    if (!add_block_linear_backward(NativeLinear::up, b.up, b.hidden)) return false;
     sum();
+    return true;
   }
   void add_experts_backward(const Kernel& activation) {
     const NativeBlock& b = n_.layout.block;
@@ -240,6 +250,7 @@ class WorkList {
   }
 
   const Native& n_;
+  std::optional<NativeLinear> lowest_;
   NativeWork work_{1};
 };
 
@@ -369,18 +380,19 @@ NativeWork native_block_forward(const Native& n) {
   return list.take();
 }
 
-NativeWork native_block_backward(const Native& n) {
+NativeWork native_block_backward(const Native& n, bool lowest) {
   const NativeBlock& b = n.layout.block;
-  WorkList list(n);
+  WorkList list(n, lowest ? std::optional(b.lowest()) : std::nullopt);
   list.append(done_again(n));
-  list.add_mlp_backward();
+  if (!list.add_mlp_backward()) return list.take();
   list.add(norm_backward(n));
   list.gather();
-  list.add_block_linear_backward(NativeLinear::out, b.hidden, b.query_width);
+  if (!list.add_block_linear_backward(NativeLinear::out, b.hidden, b.query_width))
+    return list.take();
   attend_backward(n, list);
   list.add_turns();
   list.gather();
-  list.add_block_linear_backward(NativeLinear::qkv, b.packed, b.hidden);
+  if (!list.add_block_linear_backward(NativeLinear::qkv, b.packed, b.hidden)) return list.take();
   list.sum();
   list.add(norm_backward(n));
   return list.take();

@@ -1,94 +1,11 @@
 // core's native lowering beside a dry run of the engine. They share no code: what they agree on is
 // the rules of docs/explanation/validation.md.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "estimate/estimate.h"
-#include "launch/run.h"
-#include "load/calibration.h"
-#include "load/hardware.h"
-#include "lowering/lower.h"
-#include "lowering/rank_model.h"
-#include "simulator/memory.h"
-#include "validator/documented_workspace.h"
+#include "validator/launch/prediction.h"
 
 namespace shardplan::validator {
 namespace {
 
-struct Compared {
-  Estimate predicted;
-  MemoryPlan plan;
-  std::int64_t ranks_per_node = 1;
-};
-
-Compared compare(const Json& document) {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  const EngineJob job = load_engine_job(document, "test.json", kHardware);
-  const int world = static_cast<int>(job.plan().cluster.world());
-  const bool on_host = job.on_host();
-  return {estimate(job.job.model, job.plan(), load_calibration()),
-          plan_memory(
-              job, world - 1, world,
-              [=](const StepShapes& s) { return on_host ? 0 : documented_cuda_workspace(s); },
-              std::int64_t{1} << 50),
-          job.plan().cluster.gpus_per_node};
-}
-
-void expect_same(const Json& document, const std::string& what) {
-  const auto [predicted, plan, ranks] = compare(document);
-  const MemoryProfile& planned = plan.device;
-  EXPECT_EQ(predicted.host_per_node.pinned, ranks * plan.host.pinned) << what << ": pinned";
-  EXPECT_EQ(predicted.host_per_node.pageable, ranks * plan.host.pageable) << what << ": pageable";
-  EXPECT_EQ(predicted.host_per_node.nvme, ranks * plan.host.nvme) << what << ": NVMe";
-  EXPECT_EQ(predicted.model_bytes, planned.of(Phase::model).end) << what;
-  constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
-  for (std::size_t p = 0; p < 3; ++p) {
-    EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
-        << what << ", peak of " << kPhaseNames[p + 1];
-    EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
-        << what << ", end of " << kPhaseNames[p + 1];
-  }
-  EXPECT_EQ(predicted.allocated.point, planned.peak()) << what;
-  for (const CategoryLine& line : predicted.breakdown) {
-    const bool state =
-        line.category == Category::parameters || line.category == Category::master_parameters ||
-        line.category == Category::optimizer_states || line.category == Category::gradients;
-    if (!state) continue;
-    EXPECT_EQ(line.resident, planned.resident[index_of(line.category)])
-        << what << ": " << name_of(line.category);
-  }
-}
-
-Json job(const Json& model, std::int64_t stage, const std::string& cluster,
-         const std::string& precision, const std::string& checkpointing, std::int64_t batch,
-         std::int64_t sequence, std::int64_t accumulation = 1) {
-  return {{"model", model},
-          {"cluster", cluster},
-          {"framework", {{"name", "native"}, {"zero_stage", stage}}},
-          {"workload",
-           {{"micro_batch", batch},
-            {"sequence_length", sequence},
-            {"gradient_accumulation", accumulation}}},
-          {"precision", precision},
-          {"checkpointing", checkpointing}};
-}
-
-/// The same with states on the host or in a file, and at stage 3 with parameters there too.
-void expect_same_offloaded(Json document, const std::string& what, const char* kept = "cpu") {
-  if (std::string(kept) == "cpu") expect_same_offloaded(document, what + ", NVMe", "nvme");
-  Json& framework = document["framework"];
-  framework["offload_optimizer"] = kept;
-  expect_same(document, what + ", offloaded");
-  framework["delayed_update"] = true;
-  expect_same(document, what + ", delayed");
-  if (framework["zero_stage"] != 3) return;
-  framework["offload_param"] = "cpu";
-  expect_same(document, what + ", delayed, parameters on the host");
-  framework["delayed_update"] = false;
-  expect_same(document, what + ", parameters on the host");
-}
+using namespace testing;
 
 class EveryStage : public ::testing::TestWithParam<int> {};
 
@@ -143,12 +60,6 @@ TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
                         "mlp");
 }
 
-/// `document` with layers shared among `tensor` ranks.
-Json shared(Json document, std::int64_t tensor) {
-  document["parallel"] = {{"tensor", tensor}};
-  return document;
-}
-
 TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -160,44 +71,6 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
     for (const char* cluster : {"4xH200", "8xH200"})
       expect_same(shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
                   fmt::format("{} on {}", precision, cluster));
-}
-
-/// `document` with adapters beside some layers, over a base that is stored as `base`.
-Json adapted(Json document, const char* targets, const char* base, std::int64_t rank) {
-  document["workload"]["method"] = "lora";
-  document["workload"]["lora"] = {
-      {"rank", rank}, {"targets", Json::parse(targets)}, {"quantization", base}};
-  return document;
-}
-
-TEST_P(EveryStage, of_adapters_is_predicted_to_the_byte) {
-  for (const char* base : {"none", "nf4", "nf4_double"})
-    for (const char* checkpointing : {"none", "selective", "full"})
-      for (const char* cluster : {"1xH200", "4xH200"}) {
-        const auto what = fmt::format("{} on {}, {}", base, cluster, checkpointing);
-        for (const char* model : {"llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
-          for (const char* targets :
-               {R"(["q_proj", "v_proj"])", R"(["all-linear"])", R"(["o_proj", "down_proj"])"})
-            expect_same(
-                adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 1000, 2),
-                        targets, base, 16),
-                model + what + targets);
-        expect_same(adapted(job("gpt2", GetParam(), cluster, "bf16-master", checkpointing, 4, 777),
-                            R"(["c_attn", "c_proj"])", base, 7),
-                    "gpt2" + what);
-      }
-}
-
-TEST_P(EveryStage, of_adapters_in_odd_shapes_is_predicted_to_the_byte) {
-  const Json odd{{"model_type", "llama"},  {"hidden_size", 36},        {"intermediate_size", 50},
-                 {"num_hidden_layers", 1}, {"num_attention_heads", 6}, {"num_key_value_heads", 3},
-                 {"vocab_size", 131},      {"attention_bias", true},   {"mlp_bias", true}};
-  for (const char* base : {"none", "nf4", "nf4_double"})
-    for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
-      for (const char* cluster : {"1xH200", "3xH200"})
-        expect_same(adapted(job(odd, GetParam(), cluster, precision, "none", 3, 13),
-                            R"(["k_proj", "up_proj", "gate_proj"])", base, 5),
-                    fmt::format("{}, {} on {}", base, precision, cluster));
 }
 
 Json mixtral(std::int64_t experts, std::int64_t per_token) {
@@ -221,35 +94,6 @@ Json qwen3_moe() {
           {"attention_bias", true},
           {"tie_word_embeddings", true},
           {"vocab_size", 131}};
-}
-
-TEST(Adapters, are_refused_beside_what_they_do_not_go_with) {
-  const auto refused = [](Json document, const char* key) {
-    try {
-      compare(document);
-      FAIL() << key;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
-    }
-  };
-  const Json plain = adapted(job("llama-3.2-1b", 0, "4xH200", "bf16-master", "none", 1, 512),
-                             R"(["q_proj"])", "none", 8);
-  const auto with = [&](const char* block, const char* key, const Json& value) {
-    Json document = plain;
-    (std::string(block) == "lora" ? document["workload"]["lora"] : document[block])[key] = value;
-    return document;
-  };
-  for (const char* degree : {"tensor", "pipeline", "context"})
-    refused(with("parallel", degree, 2), degree);
-  refused(with("framework", "offload_optimizer", "cpu"), "offload_optimizer");
-  refused(with("lora", "dropout", 0.1), "dropout");
-  refused(with("lora", "dora", true), "dora");
-  refused(with("lora", "quantization", "int8"), "quantization");
-  refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
-  refused(with("lora", "targets", {"embed_tokens"}), "targets");
-  refused(adapted(job(mixtral(4, 2), 0, "1xH200", "bf16-master", "none", 1, 512), R"(["q_proj"])",
-                  "none", 8),
-          "method");
 }
 
 /// `document` with experts divided over `ranks`, which have room for `capacity_factor` as many rows
@@ -292,12 +136,6 @@ TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
                         "mixtral");
 }
 
-/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
-Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
-  document["parallel"] = {{"context", context}, {"tensor", tensor}};
-  return document;
-}
-
 TEST_P(EveryStage, of_shared_sequences_is_predicted_to_the_byte) {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -323,42 +161,6 @@ TEST_P(EveryStage, of_shared_sequences_with_states_on_the_host_is_predicted_to_t
     expect_same_offloaded(
         ringed(job("qwen3-0.6b", GetParam(), "4xH200", precision, "full", 1, 4096, 2), 4),
         precision);
-}
-
-/// Every stage of a pipeline: its ranks need different amounts.
-void expect_same_of_stages(const Json& document, const std::string& what) {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  const EngineJob job = load_engine_job(document, "test.json", kHardware);
-  const Plan& plan = job.plan();
-  const int world = static_cast<int>(plan.cluster.world());
-  const int stages = job.training.pipeline.stages;
-  const RankModel share(job.job.model, plan);
-  for (int stage = 0; stage < stages; ++stage) {
-    const int rank = stage * (world / stages) + world / stages - 1;
-    const Program program = lower(share.model(), plan, share.run(), rank);
-    const auto predicted = simulate_memory(program);
-    const auto planned =
-        plan_memory(job, rank, world, documented_cuda_workspace, std::int64_t{1} << 50).device;
-    const std::string where = fmt::format("{}, stage {}", what, stage);
-    EXPECT_EQ(program.model_bytes, planned.of(Phase::model).end) << where;
-    constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
-    for (std::size_t p = 0; p < 3; ++p) {
-      EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
-          << where << ", peak of " << kPhaseNames[p + 1];
-      EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
-          << where << ", end of " << kPhaseNames[p + 1];
-    }
-    EXPECT_EQ(predicted.peak, planned.peak()) << where;
-  }
-}
-
-Json staged(Json document, std::int64_t pipeline, const std::string& schedule,
-            std::int64_t chunks = 1, std::int64_t tensor = 1) {
-  document["parallel"] = {{"pipeline", pipeline},
-                          {"schedule", schedule},
-                          {"virtual_pipeline", chunks},
-                          {"tensor", tensor}};
-  return document;
 }
 
 class EveryPipeline : public ::testing::TestWithParam<int> {};
