@@ -86,6 +86,7 @@ std::vector<Cell> training_words(const Plan& p) {
     batch = with(batch, message("plan.accumulation", {{"steps", count(w.gradient_accumulation)}}));
   batch = with(batch, plan_checkpointing(p));
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
+  if (p.mlp_tiles > 0) batch = with(batch, message("plan.tiles", {{"parts", count(p.mlp_tiles)}}));
   batch = with(batch, plan_attention(p.attention));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
   if (p.compile)

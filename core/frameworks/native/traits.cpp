@@ -116,6 +116,7 @@ constinit const FrameworkTraits kNativeTraits{
     .communicators = native_communicators,
     .foreign_contexts = usual::no_foreign_contexts,
     .set_tape = usual::plain_tape,
+    .tiled_mlps = TiledMlps::unknown,
     .selective_runs_blocks = true,
     .checkpoint_problem = native_checkpoint_problem,
     .saved_input = keeps_inputs,
