@@ -90,6 +90,7 @@ struct TestRun {
   int context = 1;  ///< ranks that share each sequence
   int experts = 1;  ///< and those that divide the experts of each layer
   double capacity_factor = 0;
+  Fp8Recipe fp8 = Fp8Recipe::none;
   StorageOptions storage;  ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
@@ -106,7 +107,8 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    {of.stages().rank(), run.options.pipeline.stages, run.options.pipeline.chunks},
                    {of.context().rank(), run.context},
                    {of.experts().rank(), run.experts},
-                   run.capacity_factor});
+                   run.capacity_factor,
+                   run.fp8});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 

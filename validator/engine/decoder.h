@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "device/fp8.h"
 #include "engine/network.h"
 #include "model/context_share.h"
 #include "model/spec.h"
@@ -22,6 +23,7 @@ struct DecoderRun {
   /// Slots that each expert has of each rank, over an even share of its assignments; what has none
   /// is dropped. 0: nothing is dropped.
   double capacity_factor = 0;
+  Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products; without a tensor degree
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

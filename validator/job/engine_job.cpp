@@ -35,6 +35,17 @@ Keep keep_of(Checkpointing checkpointing) {
   return Keep::everything;
 }
 
+Fp8Recipe fp8_of(LinearRecipe recipe) {
+  switch (recipe) {
+    case LinearRecipe::fp8_tensorwise:
+      return Fp8Recipe::tensorwise;
+    case LinearRecipe::fp8_rowwise:
+      return Fp8Recipe::rowwise;
+    default:
+      return Fp8Recipe::none;  // the loader refuses the rest for this engine
+  }
+}
+
 struct NamedPath {
   std::string_view name;
   IoPath path;
@@ -145,7 +156,8 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    {rank.stage, training.pipeline.stages, training.pipeline.chunks},
                                    {rank.context, context_ranks()},
                                    {rank.experts, expert_ranks()},
-                                   plan().framework.native.capacity_factor});
+                                   plan().framework.native.capacity_factor,
+                                   fp8_of(plan().precision.linear)});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

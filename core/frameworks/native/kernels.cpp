@@ -124,6 +124,7 @@ class WorkList {
 
   /// Of a matrix of the block, which adapters may be beside, and which may have 4 bits.
   void add_block_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow_linear(outputs, inputs);
     widen(l);
     add(product(n_, n_.rows, outputs, inputs));
     const NativeAdapters& of = n_.layout.block.of(l);
@@ -132,6 +133,7 @@ class WorkList {
     add_parts(of, n_.rows, of.rows / of.parts, n_.layout.block.rank);
   }
   void add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow_linear_backward(outputs, inputs);
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
     if (of.parts > 0) {
@@ -226,6 +228,31 @@ class WorkList {
   NativeWork take() { return std::move(work_); }
 
  private:
+  void add_narrow_linear(std::int64_t outputs, std::int64_t inputs) {
+    cast(n_.rows, inputs, true, 1);
+    cast(outputs, inputs, true, 1);
+    add(narrow_product(n_.rows, outputs, inputs));
+  }
+  /// Scales of whole matrices are there from the forward pass; those of columns are not.
+  void add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
+    cast(n_.rows, outputs, true, 2);
+    cast(n_.rows, inputs, n_.recipe().by_rows, 1);
+    add(narrow_product(outputs, inputs, n_.rows));
+    cast(outputs, inputs, n_.recipe().by_rows, 1);
+    add(narrow_product(n_.rows, inputs, outputs));
+  }
+  Kernel narrow_product(std::int64_t rows, std::int64_t outputs, std::int64_t inner) const {
+    Kernel k = product(n_, rows, outputs, inner);
+    k.type = n_.recipe().type;
+    k.bytes = static_cast<double>(n_.width) * k.elements +
+              static_cast<double>(inner) * static_cast<double>(rows + outputs);
+    return k;
+  }
+  /// To `copies` of a matrix in 8 bits, whose largest magnitude is `found` in a pass before.
+  void cast(std::int64_t rows, std::int64_t columns, bool found, std::int64_t copies) {
+    if (found) add(pass_over(n_, rows, n_.width * columns, 1));
+    add(pass_over(n_, rows, (n_.width + copies) * columns, copies * columns));
+  }
   /// As many products as layers of the matrix are adapted, alike in size here.
   void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
                  std::int64_t inner) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "formats/product_recipe.h"
 #include "frameworks/native/layout.h"
 #include "frameworks/native/stages.h"
 #include "plan/group.h"
@@ -175,6 +176,33 @@ struct Native {
   /// And in a backward pass: gradients of two blocks in fp32.
   std::int64_t ring_gradients() const { return context > 1 ? 2 * statistic(key_columns()) : 0; }
 
+  /// How the products of blocks are cast to 8 bits.
+  const ProductRecipe& recipe() const { return recipe_of(plan.precision.linear); }
+  bool narrow() const { return recipe().cast != OperandCast::none; }
+  /// Numbers for which a block's operands have scales of their own from pass to pass, each with its
+  /// reciprocal: what a matrix is multiplied with, and the matrix.
+  std::int64_t kept_scales() const {
+    return narrow() && !recipe().by_rows ? native_tensor(2 * 2 * 4, 4) : 0;
+  }
+  /// The operands of one product, of the matrix that needs most: forward its input and itself;
+  /// backward the result's gradient both ways, and one of the two turned.
+  std::int64_t narrow_operands() const {
+    std::int64_t bytes = 0;
+    for (const auto& [outputs, inputs] : layout.block.sides()) {
+      const std::int64_t x = checked_mul(rows, inputs), w = checked_mul(outputs, inputs);
+      const std::int64_t slopes = checked_mul(2 * rows, outputs);
+      bytes = std::max({bytes, x + w, slopes + std::max(x, w)});
+    }
+    return native_tensor(bytes, 1);
+  }
+  /// And their scales, with the reciprocals: one, or one for each row.
+  std::int64_t narrow_scales() const {
+    std::int64_t count = 1;
+    for (const auto& [outputs, inputs] : layout.block.sides())
+      if (recipe().by_rows) count = std::max(count, rows + outputs + inputs);
+    return native_tensor(2 * count, 4);
+  }
+
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
     const NativeBlock& k = layout.block;
@@ -187,7 +215,7 @@ struct Native {
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
     for (const NativeAdapters& of : k.adapters)
       if (of.parts > 0) sum += matrix(of.parts * k.rank);
-    return sum;
+    return sum + kept_scales();
   }
   /// Where a matrix of 4 bits is widened to be multiplied with, one at a time.
   std::int64_t widened() const {

@@ -422,7 +422,8 @@ class JobLoader {
       refuse(say("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
       refuse("is for full training with plain parameters",
-             "framework single, ddp, fsdp2 or megatron, method full");
+             "framework single, ddp, fsdp2, megatron or native, method full");
+    if (traits_of(p).is_own_engine) return;  // it says itself what it cannot multiply
     check_recipe_widths(recipe);
     warn("precision.linear", std::string(recipe.caveat));
     if (recipe.cast == OperandCast::kept && expert_count(job_.model) > 0)
