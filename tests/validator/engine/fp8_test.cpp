@@ -63,7 +63,8 @@ TEST_P(Fp8, has_the_loss_curve_of_bf16) {
   EXPECT_NE(plain.front().loss, narrow.front().loss) << "nothing is in 8 bits";
   EXPECT_LT(narrow.back().loss, 0.9 * narrow.front().loss);
   const double apart = largest_difference(plain, narrow);
-  std::printf("[ apart ] %.5f: %.4f to %.4f, %.4f\n", apart, plain.front().loss, plain.back().loss, narrow.back().loss);
+  std::printf("[ apart ] %.5f: %.4f to %.4f, %.4f\n", apart, plain.front().loss, plain.back().loss,
+              narrow.back().loss);
 }
 
 TEST_P(Fp8, does_not_change_with_the_stage) {
@@ -71,8 +72,9 @@ TEST_P(Fp8, does_not_change_with_the_stage) {
     for (const int world : {1, 2}) {
       const auto first = train(spec, run_of(GetParam(), 0, world, 1), 20);
       for (const int stage : {1, 2, 3})
-        expect_same_bits(first, train(spec, run_of(GetParam(), stage, world, 1), 20),
-                         spec.family + ", stage " + std::to_string(stage) + " on " + std::to_string(world));
+        expect_same_bits(
+            first, train(spec, run_of(GetParam(), stage, world, 1), 20),
+            spec.family + ", stage " + std::to_string(stage) + " on " + std::to_string(world));
     }
 }
 
@@ -84,7 +86,8 @@ TEST_P(Fp8, does_not_change_when_blocks_are_done_again) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, Fp8, ::testing::Values(Fp8Recipe::tensorwise, Fp8Recipe::rowwise));
+INSTANTIATE_TEST_SUITE_P(Recipes, Fp8,
+                         ::testing::Values(Fp8Recipe::tensorwise, Fp8Recipe::rowwise));
 
 }  // namespace
 }  // namespace shardplan::validator::fp8_test

@@ -63,8 +63,7 @@ struct Fp8Products::Plan {
   cublasLtMatmulAlgo_t algorithm{};
 };
 
-Fp8Products::Fp8Products(cublasLtHandle_t handle, int device)
-    : handle_(handle), device_(device) {}
+Fp8Products::Fp8Products(cublasLtHandle_t handle, int device) : handle_(handle), device_(device) {}
 Fp8Products::~Fp8Products() = default;
 
 void Fp8Products::check_capability(bool by_rows) const {
