@@ -23,12 +23,14 @@ TestRun run_of(Fp8Recipe fp8, int stage, int world, std::int64_t accumulation,
   return run;
 }
 
-void expect_same_bits(const std::vector<StepResult>& one, const std::vector<StepResult>& other,
-                      const std::string& what) {
+void expect_same_losses(const std::vector<StepResult>& one, const std::vector<StepResult>& other,
+                        const std::string& what) {
   ASSERT_EQ(one.size(), other.size());
   for (std::size_t i = 0; i < one.size(); ++i) {
     EXPECT_EQ(one[i].loss, other[i].loss) << what << ", step " << i + 1;
-    EXPECT_EQ(one[i].gradient_norm, other[i].gradient_norm) << what << ", step " << i + 1;
+    // Shards' squares are summed in another order.
+    EXPECT_NEAR(one[i].gradient_norm, other[i].gradient_norm, 1e-6 * one[i].gradient_norm)
+        << what << ", step " << i + 1;
   }
 }
 
@@ -38,6 +40,12 @@ double largest_difference(const std::vector<StepResult>& one,
   for (std::size_t i = 0; i < one.size(); ++i)
     largest = std::max(largest, std::abs(one[i].loss - other[i].loss) / one[i].loss);
   return largest;
+}
+
+double mean_difference(const std::vector<StepResult>& one, const std::vector<StepResult>& other) {
+  double sum = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) sum += other[i].loss / one[i].loss - 1;
+  return sum / static_cast<double>(one.size());
 }
 
 class Fp8 : public ::testing::TestWithParam<Fp8Recipe> {};
@@ -62,9 +70,9 @@ TEST_P(Fp8, has_the_loss_curve_of_bf16) {
   const auto narrow = train(small_llama(), run, 50);
   EXPECT_NE(plain.front().loss, narrow.front().loss) << "nothing is in 8 bits";
   EXPECT_LT(narrow.back().loss, 0.9 * narrow.front().loss);
-  const double apart = largest_difference(plain, narrow);
-  std::printf("[ apart ] %.5f: %.4f to %.4f, %.4f\n", apart, plain.front().loss, plain.back().loss,
-              narrow.back().loss);
+  // A step is up to 1.3 % off, either way; their mean 0.2 % with one scale, 0.4 % with rows'.
+  EXPECT_LT(largest_difference(plain, narrow), 0.03);
+  EXPECT_LT(std::abs(mean_difference(plain, narrow)), 0.006);
 }
 
 TEST_P(Fp8, does_not_change_with_the_stage) {
@@ -72,7 +80,7 @@ TEST_P(Fp8, does_not_change_with_the_stage) {
     for (const int world : {1, 2}) {
       const auto first = train(spec, run_of(GetParam(), 0, world, 1), 20);
       for (const int stage : {1, 2, 3})
-        expect_same_bits(
+        expect_same_losses(
             first, train(spec, run_of(GetParam(), stage, world, 1), 20),
             spec.family + ", stage " + std::to_string(stage) + " on " + std::to_string(world));
     }
@@ -82,7 +90,7 @@ TEST_P(Fp8, does_not_change_when_blocks_are_done_again) {
   for (const DecoderSpec& spec : {tiny_llama(), tiny_gpt2(), tiny_qwen3()}) {
     const auto kept = train(spec, run_of(GetParam(), 0, 1, 2), 20);
     for (const Keep keep : {Keep::products, Keep::inputs})
-      expect_same_bits(kept, train(spec, run_of(GetParam(), 0, 1, 2, keep), 20), spec.family);
+      expect_same_losses(kept, train(spec, run_of(GetParam(), 0, 1, 2, keep), 20), spec.family);
   }
 }
 
