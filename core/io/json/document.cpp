@@ -15,18 +15,10 @@
 
 #include "base/diagnostic.h"
 #include "json/given_texts.h"
+#include "json/syntax_reason.h"
 #include "json/text_position.h"
 
 namespace shardplan {
-namespace {
-
-/// The reason inside nlohmann's message, without its own prefix and position.
-std::string reason_of(const std::string& what) {
-  const auto start = what.find("syntax error");
-  return start == std::string::npos ? what : what.substr(start);
-}
-
-}  // namespace
 
 Json parse_json(std::string_view text, const std::string& file, JsonComments comments,
                 RepeatedKeys repeated) {
@@ -62,12 +54,13 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
     return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {
     throw InputError({.file = file,
-                      .message = say("not valid JSON: {}", reason_of(e.what())),
+                      .message = say("not valid JSON: {}", json_reason(e.what())),
                       .position = position_of(text, e.byte),
                       .rule = "json.syntax"_rule});
   } catch (const Json::exception& e) {  // a number out of range
-    throw InputError(
-        {.file = file, .message = say("not valid JSON: {}", e.what()), .rule = "json.syntax"_rule});
+    throw InputError({.file = file,
+                      .message = say("not valid JSON: {}", json_reason(e.what())),
+                      .rule = "json.syntax"_rule});
   }
 }
 

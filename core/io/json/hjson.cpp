@@ -90,7 +90,7 @@ class HjsonParser {
   char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
   bool over() const { return at_ >= text_.size(); }
 
-  [[noreturn]] void fail(const std::string& what) const {
+  [[noreturn]] void fail(const Said& what) const {
     throw InputError({.file = file_,
                       .message = say("not valid JSON: {}", what),
                       .position = position_of(text_, at_ + 1),
@@ -194,7 +194,7 @@ class HjsonParser {
     const std::size_t begin = at_;
     for (; here() != ':'; ++at_) {
       if (over()) fail("a key is missing, or '}'");
-      if (is_one_of(here(), "{}[],")) fail(fmt::format("'{}' in place of a key", here()));
+      if (is_one_of(here(), "{}[],")) fail(say("'{}' in place of a key", here()));
     }
     const std::string_view name = trimmed(text_.substr(begin, at_ - begin));
     if (name.empty()) fail("':' without a key");
@@ -284,7 +284,7 @@ class HjsonParser {
   /// Without quotes: a number or a word of JSON up to the next sign, else text up to the line's
   /// end.
   Json bare() {
-    if (is_one_of(here(), kPunctuation)) fail(fmt::format("'{}' in place of a value", here()));
+    if (is_one_of(here(), kPunctuation)) fail(say("'{}' in place of a value", here()));
     const std::size_t begin = at_;
     for (;; ++at_) {
       const bool line_ends = over() || here() == '\n' || here() == '\r';

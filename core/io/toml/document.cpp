@@ -19,6 +19,7 @@ struct ImpossibleToml {};
 #pragma pop_macro("NDEBUG")
 
 #include "base/diagnostic.h"
+#include "json/syntax_reason.h"
 
 namespace shardplan {
 namespace {
@@ -85,7 +86,7 @@ TomlDocument parse_toml(std::string_view text, const std::string& file) {
     return {std::move(value), std::move(converter.positions)};
   } catch (const toml::parse_error& e) {
     throw InputError({.file = file,
-                      .message = say("not valid TOML: {}", e.description()),
+                      .message = say("not valid TOML: {}", toml_reason(e.description())),
                       .position = place_of(e.source())});
   } catch (const ImpossibleToml&) {
     throw InputError({.file = file,
