@@ -1,94 +1,11 @@
 // core's native lowering beside a dry run of the engine. They share no code: what they agree on is
 // the rules of docs/explanation/validation.md.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "validator/launch/predictions.h"
 
-#include <nlohmann/json.hpp>
-
-#include "estimate/estimate.h"
-#include "launch/run.h"
-#include "load/calibration.h"
-#include "load/hardware.h"
-#include "lowering/lower.h"
-#include "lowering/rank_model.h"
-#include "simulator/memory.h"
-#include "validator/documented_workspace.h"
-
-namespace shardplan::validator {
+namespace shardplan::validator::prediction_test {
 namespace {
 
-struct Compared {
-  Estimate predicted;
-  MemoryPlan plan;
-  std::int64_t ranks_per_node = 1;
-};
-
-Compared compare(const Json& document) {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  const EngineJob job = load_engine_job(document, "test.json", kHardware);
-  const int world = static_cast<int>(job.plan().cluster.world());
-  const bool on_host = job.on_host();
-  return {estimate(job.job.model, job.plan(), load_calibration()),
-          plan_memory(
-              job, world - 1, world,
-              [=](const StepShapes& s) { return on_host ? 0 : documented_cuda_workspace(s); },
-              std::int64_t{1} << 50),
-          job.plan().cluster.gpus_per_node};
-}
-
-void expect_same(const Json& document, const std::string& what) {
-  const auto [predicted, plan, ranks] = compare(document);
-  const MemoryProfile& planned = plan.device;
-  EXPECT_EQ(predicted.host_per_node.pinned, ranks * plan.host.pinned) << what << ": pinned";
-  EXPECT_EQ(predicted.host_per_node.pageable, ranks * plan.host.pageable) << what << ": pageable";
-  EXPECT_EQ(predicted.host_per_node.nvme, ranks * plan.host.nvme) << what << ": NVMe";
-  EXPECT_EQ(predicted.model_bytes, planned.of(Phase::model).end) << what;
-  constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
-  for (std::size_t p = 0; p < 3; ++p) {
-    EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
-        << what << ", peak of " << kPhaseNames[p + 1];
-    EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
-        << what << ", end of " << kPhaseNames[p + 1];
-  }
-  EXPECT_EQ(predicted.allocated.point, planned.peak()) << what;
-  for (const CategoryLine& line : predicted.breakdown) {
-    const bool state =
-        line.category == Category::parameters || line.category == Category::master_parameters ||
-        line.category == Category::optimizer_states || line.category == Category::gradients;
-    if (!state) continue;
-    EXPECT_EQ(line.resident, planned.resident[index_of(line.category)])
-        << what << ": " << name_of(line.category);
-  }
-}
-
-Json job(const Json& model, std::int64_t stage, const std::string& cluster,
-         const std::string& precision, const std::string& checkpointing, std::int64_t batch,
-         std::int64_t sequence, std::int64_t accumulation = 1) {
-  return {{"model", model},
-          {"cluster", cluster},
-          {"framework", {{"name", "native"}, {"zero_stage", stage}}},
-          {"workload",
-           {{"micro_batch", batch},
-            {"sequence_length", sequence},
-            {"gradient_accumulation", accumulation}}},
-          {"precision", precision},
-          {"checkpointing", checkpointing}};
-}
-
-/// The same with states on the host or in a file, and at stage 3 with parameters there too.
-void expect_same_offloaded(Json document, const std::string& what, const char* kept = "cpu") {
-  if (std::string(kept) == "cpu") expect_same_offloaded(document, what + ", NVMe", "nvme");
-  Json& framework = document["framework"];
-  framework["offload_optimizer"] = kept;
-  expect_same(document, what + ", offloaded");
-  framework["delayed_update"] = true;
-  expect_same(document, what + ", delayed");
-  if (framework["zero_stage"] != 3) return;
-  framework["offload_param"] = "cpu";
-  expect_same(document, what + ", delayed, parameters on the host");
-  framework["delayed_update"] = false;
-  expect_same(document, what + ", parameters on the host");
-}
+using namespace testing;
 
 class EveryStage : public ::testing::TestWithParam<int> {};
 
@@ -200,43 +117,6 @@ TEST_P(EveryStage, of_adapters_in_odd_shapes_is_predicted_to_the_byte) {
                     fmt::format("{}, {} on {}", base, precision, cluster));
 }
 
-/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
-Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
-  document["parallel"] = {{"context", context}, {"tensor", tensor}};
-  return document;
-}
-
-/// `document` with the blocks' products in 8 bits.
-Json narrowed(Json document, const char* linear) {
-  document["precision"] = {{"preset", document["precision"]}, {"linear", linear}};
-  return document;
-}
-
-TEST_P(EveryStage, of_products_in_fp8_is_predicted_to_the_byte) {
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
-    for (const char* cluster : {"1xH200", "4xH200"}) {
-      const auto what = fmt::format("{} on {}", linear, cluster);
-      for (const char* model : {"gpt2", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
-        for (const char* checkpointing : {"none", "selective", "full"})
-          expect_same(
-              narrowed(job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 1008, 2),
-                       linear),
-              fmt::format("{}, {}, {}", what, model, checkpointing));
-      expect_same(
-          narrowed(job("llama-3.2-1b", GetParam(), cluster, "bf16-pure", "none", 1, 16), linear),
-          what + ", pure");
-      expect_same_offloaded(
-          narrowed(job("llama-3.2-1b", GetParam(), cluster, "fp16-master", "full", 2, 512), linear),
-          what);
-    }
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
-    expect_same(ringed(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
-                                    "selective", 1, 4096),
-                                linear),
-                       2),
-                std::string(linear) + ", shared sequences");
-}
-
 Json mixtral(std::int64_t experts, std::int64_t per_token) {
   return {{"model_type", "mixtral"},      {"hidden_size", 256},
           {"intermediate_size", 448},     {"num_hidden_layers", 5},
@@ -329,6 +209,12 @@ TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
                         "mixtral");
 }
 
+/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
+Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
+  document["parallel"] = {{"context", context}, {"tensor", tensor}};
+  return document;
+}
+
 TEST_P(EveryStage, of_shared_sequences_is_predicted_to_the_byte) {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -356,76 +242,6 @@ TEST_P(EveryStage, of_shared_sequences_with_states_on_the_host_is_predicted_to_t
         precision);
 }
 
-/// Every stage of a pipeline: its ranks need different amounts.
-void expect_same_of_stages(const Json& document, const std::string& what) {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  const EngineJob job = load_engine_job(document, "test.json", kHardware);
-  const Plan& plan = job.plan();
-  const int world = static_cast<int>(plan.cluster.world());
-  const int stages = job.training.pipeline.stages;
-  const RankModel share(job.job.model, plan);
-  for (int stage = 0; stage < stages; ++stage) {
-    const int rank = stage * (world / stages) + world / stages - 1;
-    const Program program = lower(share.model(), plan, share.run(), rank);
-    const auto predicted = simulate_memory(program);
-    const auto planned =
-        plan_memory(job, rank, world, documented_cuda_workspace, std::int64_t{1} << 50).device;
-    const std::string where = fmt::format("{}, stage {}", what, stage);
-    EXPECT_EQ(program.model_bytes, planned.of(Phase::model).end) << where;
-    constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
-    for (std::size_t p = 0; p < 3; ++p) {
-      EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
-          << where << ", peak of " << kPhaseNames[p + 1];
-      EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
-          << where << ", end of " << kPhaseNames[p + 1];
-    }
-    EXPECT_EQ(predicted.peak, planned.peak()) << where;
-  }
-}
-
-Json staged(Json document, std::int64_t pipeline, const std::string& schedule,
-            std::int64_t chunks = 1, std::int64_t tensor = 1) {
-  document["parallel"] = {{"pipeline", pipeline},
-                          {"schedule", schedule},
-                          {"virtual_pipeline", chunks},
-                          {"tensor", tensor}};
-  return document;
-}
-
-TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
-  const auto refused = [](Json document, const char* words) {
-    try {
-      compare(document);
-      FAIL() << words;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
-  };
-  const auto plain = [](const Json& model, const char* cluster, const char* precision,
-                        std::int64_t sequence) {
-    return job(model, 0, cluster, precision, "none", 1, sequence);
-  };
-  const Json fine = plain("llama-3.2-1b", "4xH200", "bf16-master", 512);
-  refused(narrowed(fine, "fp8-delayed"), "no products in fp8 with delayed scaling");
-  refused(narrowed(fine, "mxfp8"), "H200");
-  refused(shared(narrowed(fine, "fp8-tensorwise"), 2), "whole matrices");
-  refused(adapted(narrowed(fine, "fp8-tensorwise"), R"(["q_proj"])", "none", 8), "full training");
-  refused(narrowed(plain("llama-3.2-1b", "1xH200", "fp32", 512), "fp8-tensorwise"), "fp32");
-  refused(narrowed(plain("llama-3.2-1b", "1xA100-80GB", "bf16-pure", 512), "fp8-tensorwise"),
-          "fp8 units");
-  refused(narrowed(plain("llama-3.2-1b", "1xL40S", "bf16-pure", 512), "fp8-rowwise"),
-          "compute capability 9.0");
-  refused(narrowed(plain("llama-3.2-1b", "1xH200", "bf16-pure", 500), "fp8-tensorwise"),
-          "500 tokens");
-  refused(narrowed(plain(mixtral(4, 2), "1xH200", "bf16-pure", 512), "fp8-tensorwise"),
-          "of experts");
-  refused(narrowed(plain({{"mlp", {784, 128, 16}}}, "1xH200", "bf16-pure", 16), "fp8-tensorwise"),
-          "mlp");
-  Json odd{{"model_type", "llama"},  {"hidden_size", 32},        {"intermediate_size", 72},
-           {"num_hidden_layers", 1}, {"num_attention_heads", 4}, {"vocab_size", 100}};
-  refused(narrowed(plain(odd, "1xH200", "bf16-pure", 64), "fp8-tensorwise"), "72 rows or columns");
-}
-
 class EveryPipeline : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
@@ -444,16 +260,6 @@ TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
           expect_same_of_stages(staged(whole, 2, "interleaved", 2),
                                 fmt::format("{}, {}, interleaved", model, checkpointing));
       }
-}
-
-TEST_P(EveryPipeline, of_products_in_fp8_is_predicted_to_the_byte) {
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
-    for (const char* checkpointing : {"none", "selective", "full"})
-      expect_same_of_stages(staged(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
-                                                checkpointing, 2, 1024, 4),
-                                            linear),
-                                   2, "interleaved", 2),
-                            fmt::format("{}, {}", linear, checkpointing));
 }
 
 TEST_P(EveryPipeline, of_every_precision_is_predicted_to_the_byte) {
@@ -512,4 +318,4 @@ TEST(DryRun, names_the_tensor_that_does_not_fit) {
 }
 
 }  // namespace
-}  // namespace shardplan::validator
+}  // namespace shardplan::validator::prediction_test
