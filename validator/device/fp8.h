@@ -31,8 +31,8 @@ float decode_fp8(std::uint8_t code, DType type);
 /// What elements of at most this magnitude are multiplied with.
 float fp8_scale(float magnitude, DType type, bool power_of_two);
 
-/// An operand: `values` [rows, k] of either type, `scales` [2, 1] or [2, rows] fp32: what elements
-/// were multiplied with, then the reciprocals, which results are multiplied with.
+/// An operand: `values` [rows, k] of either type, `scales` [2, 1] or [2, rows] fp32, at 16 bytes:
+/// what results are multiplied with, then the reciprocals, which elements were multiplied with.
 struct Fp8Matrix {
   Tensor values;
   Tensor scales;

@@ -8,7 +8,11 @@ namespace shardplan::validator {
 namespace {
 
 constexpr std::int64_t kMatrices = static_cast<std::int64_t>(kLinears.size());
-constexpr std::int64_t kScale = 2;  ///< numbers: a scale, and its reciprocal
+/// Numbers that a scale and its reciprocal take: products read the latter, at 16 bytes.
+constexpr std::int64_t kScale = 4;
+constexpr std::int64_t numbers_of(std::int64_t scales) {
+  return (2 * scales + kScale - 1) / kScale * kScale;
+}
 
 struct Sides {
   std::int64_t outputs, inputs;
@@ -41,8 +45,8 @@ class Shelf {
     return {values.view({rows, columns}), scales.empty() ? take_scales(rows) : scales};
   }
   Tensor take_scales(std::int64_t count) {
-    const Tensor scales = fp8_.scales.slice(numbers_, kScale * count).view({kScale, count});
-    numbers_ += kScale * count;
+    const Tensor scales = fp8_.scales.slice(numbers_, 2 * count).view({2, count});
+    numbers_ += numbers_of(count);
     return scales;
   }
   /// From here on what follows takes the same place as what is there.
@@ -67,7 +71,7 @@ BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, s
     const std::int64_t x = rows * inputs, w = outputs * inputs, dy = rows * outputs;
     bytes = std::max({bytes, x + w, 2 * dy + std::max(x, w)});
     if (recipe == Fp8Recipe::rowwise)
-      numbers = std::max(numbers, kScale * (rows + outputs + inputs));
+      numbers = std::max(numbers, numbers_of(rows) + numbers_of(outputs) + numbers_of(inputs));
   }
   return {.recipe = recipe,
           .room = arena.allocate("fp8.operands", Category::workspace, DType::i8, {bytes}),
@@ -84,7 +88,7 @@ Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe reci
 Tensor Fp8Linear::kept(Operand which) const {
   if (by_rows()) return {};
   const auto i = 2 * static_cast<std::int64_t>(linear_) + static_cast<std::int64_t>(which);
-  return fp8_.kept.slice(kScale * i, kScale).view({kScale, 1});
+  return fp8_.kept.slice(kScale * i, 2).view({2, 1});
 }
 
 void Fp8Linear::forward(const Tensor& y, const Tensor& x, const Tensor& w,

@@ -179,10 +179,12 @@ struct Native {
   /// How the products of blocks are cast to 8 bits.
   const ProductRecipe& recipe() const { return recipe_of(plan.precision.linear); }
   bool narrow() const { return recipe().cast != OperandCast::none; }
-  /// Numbers for which a block's operands have scales of their own from pass to pass, each with its
-  /// reciprocal: what a matrix is multiplied with, and the matrix.
+  /// A scale, or one for each of some rows, with its reciprocal: at 16 bytes.
+  static std::int64_t scales(std::int64_t count) { return round_up(8 * count, std::int64_t{16}); }
+  /// What a block keeps of its matrices from pass to pass: the scales of what each is multiplied
+  /// with, and its own.
   std::int64_t kept_scales() const {
-    return narrow() && !recipe().by_rows ? native_tensor(2 * 2 * 4, 4) : 0;
+    return narrow() && !recipe().by_rows ? native_tensor(2 * 4 * scales(1), 1) : 0;
   }
   /// The operands of one product, of the matrix that needs most: forward its input and itself;
   /// backward the result's gradient both ways, and one of the two turned.
@@ -195,12 +197,13 @@ struct Native {
     }
     return native_tensor(bytes, 1);
   }
-  /// And their scales, with the reciprocals: one, or one for each row.
+  /// And their scales: of a gradient, or of each row.
   std::int64_t narrow_scales() const {
-    std::int64_t count = 1;
+    std::int64_t bytes = scales(1);
     for (const auto& [outputs, inputs] : layout.block.sides())
-      if (recipe().by_rows) count = std::max(count, rows + outputs + inputs);
-    return native_tensor(2 * count, 4);
+      if (recipe().by_rows)
+        bytes = std::max(bytes, scales(rows) + scales(outputs) + scales(inputs));
+    return native_tensor(bytes, 1);
   }
 
   /// What a block makes again under selective checkpointing, and what it keeps beside it.

@@ -42,7 +42,9 @@ struct Eight {
   static constexpr int kPacks = kVector / kWidth<T>;
   Pack<T, kWidth<T>> packs[kPacks];
 
-  __device__ explicit Eight(const T* from) {
+  __device__ Eight() {}  // read() follows
+  __device__ explicit Eight(const T* from) { read(from); }
+  __device__ void read(const T* from) {
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) packs[i] = load<kWidth<T>>(from + i * kWidth<T>);
   }
@@ -80,8 +82,8 @@ __global__ void scale_kernel(const float* maxima, int count, float largest, floa
   all = block_reduce(all, Max{}, 0.0F, scratch);
   if (threadIdx.x != 0) return;
   const float scale = scale_of(all, largest, false);
-  scales[0] = scale;
-  scales[1] = 1.0F / scale;
+  scales[0] = 1.0F / scale;
+  scales[1] = scale;
 }
 
 /// From the end, which is still in the cache when the scale was found just before.
@@ -91,7 +93,7 @@ __global__ void cast_kernel(const T* from, std::int64_t vectors, const float* sc
   const std::int64_t block = gridDim.x - 1 - std::int64_t{blockIdx.x};
   const std::int64_t i = block * kThreads + threadIdx.x;
   if (i >= vectors) return;
-  const float scale = scales[0];
+  const float scale = scales[1];
   const Eight<T> low(from + i * kSide), high(from + i * kSide + kVector);
   const auto same = [&](int) { return scale; };
   const uint2 a = low.template scaled<F>(same), b = high.template scaled<F>(same);
@@ -114,8 +116,8 @@ __global__ void row_kernel(const T* from, std::int64_t columns, float largest, f
   }
   const float scale = scale_of(block_reduce(most, Max{}, 0.0F, scratch), largest, true);
   if (threadIdx.x == 0) {
-    scales[row] = scale;
-    scales[gridDim.x + row] = 1.0F / scale;
+    scales[row] = 1.0F / scale;
+    scales[gridDim.x + row] = scale;
   }
   for (std::int64_t c = std::int64_t{threadIdx.x} * kVector; c < columns;
        c += std::int64_t{kThreads} * kVector)
@@ -147,13 +149,13 @@ __global__ void column_scales_kernel(float* scales, std::int64_t columns, float 
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= columns) return;
   const float scale = scale_of(scales[i], largest, true);
-  scales[i] = scale;
-  scales[columns + i] = 1.0F / scale;
+  scales[i] = 1.0F / scale;
+  scales[columns + i] = scale;
 }
 
 struct Turn {
   std::int64_t rows, columns;
-  const float* scales;  // one, or one for each column
+  const float* scales;  // [2, 1], or [2, columns]
   std::uint8_t* to;     // as it lies, or null
   std::uint8_t* turned;
 };
@@ -191,15 +193,22 @@ __global__ void turn_kernel(const T* from, Turn o) {
     float scales[kByColumns ? kVector : 1];
 #pragma unroll
     for (int i = 0; i < (kByColumns ? kVector : 1); ++i)
-      scales[i] = o.scales[kByColumns ? c + i : 0];
+      scales[i] = o.scales[kByColumns ? o.columns + c + i : 1];
+    // All rows on their way before the first is used.
+    constexpr int kRows = kTile * kAcross / kThreads;
+    Eight<T> values[kRows];
 #pragma unroll
-    for (int i = 0; i < kTile * kAcross / kThreads; ++i) {
+    for (int i = 0; i < kRows; ++i) {
+      const std::int64_t row = first_row + t / kAcross + i * (kThreads / kAcross);
+      if (row < o.rows) values[i].read(from + row * o.columns + c);
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
       const int row = t / kAcross + i * (kThreads / kAcross);
-      if (first_row + row >= o.rows) break;
-      const std::int64_t at = (first_row + row) * o.columns + c;
       const uint2 both =
-          Eight<T>(from + at).template scaled<F>([&](int e) { return scales[kByColumns ? e : 0]; });
-      if (o.to != nullptr) *reinterpret_cast<uint2*>(o.to + at) = both;
+          values[i].template scaled<F>([&](int e) { return scales[kByColumns ? e : 0]; });
+      if (o.to != nullptr && first_row + row < o.rows)
+        *reinterpret_cast<uint2*>(o.to + (first_row + row) * o.columns + c) = both;
       *reinterpret_cast<uint2*>(tile + tile_word(row, 2 * vector)) = both;
     }
   }
@@ -282,7 +291,7 @@ void cast_rows(const Launch& launch, const Fp8Cast& o) {
     throw DeviceError("memory of the GPU could not be cleared");
   const unsigned across = blocks_of(columns / kVector);
   const std::int64_t rows_of_block =
-      std::max<std::int64_t>(kSide, ceil_div(rows * across, kBlocks));
+      std::max<std::int64_t>(4 * kSide, ceil_div(rows * across, kBlocks));
   const dim3 grid(across, static_cast<unsigned>(ceil_div(rows, rows_of_block)));
   column_maxima_kernel<T><<<grid, kThreads, 0, launch.stream>>>(
       data<T>(o.from), rows, columns, rows_of_block, reinterpret_cast<unsigned*>(scales));

@@ -11,10 +11,6 @@ namespace {
 constexpr std::size_t kCublasWithRowScales = 120900;  // CUDA 12.9's
 constexpr std::uint32_t kAlignment = 16;              // bytes, of every operand
 
-const float* reciprocals(const Fp8Matrix& x) {
-  return x.scales.as<float>() + x.scales.width();
-}
-
 #if CUBLAS_VERSION >= 120900
 void scale_by_rows(cublasLtMatmulDesc_t description) {
   constexpr auto kRows = static_cast<std::int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
@@ -51,8 +47,8 @@ struct Fp8Products::Plan {
 
   /// Where the next product's scales are, and its bias.
   void read(const Fp8Product& o) {
-    set(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, reciprocals(o.b));
-    set(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, reciprocals(o.a));
+    set(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b.scales.data());
+    set(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a.scales.data());
     if (!o.bias.empty()) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data());
   }
 

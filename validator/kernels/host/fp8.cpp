@@ -32,16 +32,16 @@ void find_scales(const Fp8Cast& o, const Tensor& scales, const Matrix<float>& wi
   const std::int64_t count = scales.width(), each = wide.size() / count;
   float* to = scales.as<float>();
   for (std::int64_t i = 0; i < count; ++i) {
-    to[i] = fp8_scale(magnitude(wide.data() + i * each, each), o.type, o.by_rows);
-    to[count + i] = 1 / to[i];
+    to[count + i] = fp8_scale(magnitude(wide.data() + i * each, each), o.type, o.by_rows);
+    to[i] = 1 / to[count + i];
   }
 }
 
 void write(const Fp8Cast& o, const Fp8Matrix& to, const Tensor& scales, const Matrix<float>& wide) {
   const std::int64_t each = wide.size() / scales.width();
+  const float* factors = scales.as<float>() + scales.width();
   for (std::int64_t i = 0; i < wide.size(); ++i)
-    to.values.as<std::uint8_t>()[i] =
-        encode_fp8(wide.data()[i] * scales.as<float>()[i / each], o.type);
+    to.values.as<std::uint8_t>()[i] = encode_fp8(wide.data()[i] * factors[i / each], o.type);
 }
 
 template <typename T>
@@ -59,7 +59,7 @@ Eigen::Matrix<Wide<T>, Eigen::Dynamic, 1> reciprocals(const Fp8Matrix& x) {
   Eigen::Matrix<Wide<T>, Eigen::Dynamic, 1> all(x.values.rows());
   const std::int64_t count = x.scales.width();
   for (std::int64_t i = 0; i < all.size(); ++i)
-    all[i] = static_cast<Wide<T>>(x.scales.as<float>()[count + (count == 1 ? 0 : i)]);
+    all[i] = static_cast<Wide<T>>(x.scales.as<float>()[count == 1 ? 0 : i]);
   return all;
 }
 

@@ -89,7 +89,7 @@ struct Operand {
     const std::int64_t columns = values.tensor.width(), count = scales.tensor.width();
     return decode_fp8(values.tensor.as<std::uint8_t>()[row * columns + column],
                       values.tensor.dtype) *
-           scales.tensor.as<float>()[count + (count == 1 ? 0 : row)];
+           scales.tensor.as<float>()[count == 1 ? 0 : row];
   }
   Buffer values, scales;
 };
@@ -129,12 +129,13 @@ TEST(Fp8Cast, rounds_a_matrix_as_it_lies_and_turned) {
       for (std::int64_t r = 0; r < kRows; ++r)
         for (std::int64_t c = 0; c < kColumns; ++c) {
           const float value = x.tensor.as<float>()[r * kColumns + c];
-          const float scale = to.scales.tensor.as<float>()[by_rows ? r : 0];
+          const float scale = to.scales.tensor.as<float>()[by_rows ? kRows + r : 1];
           expect_near(to.at(r, c), value, scale, type);
           const std::uint8_t code = turned.values.tensor.as<std::uint8_t>()[c * kRows + r];
           different += code != codes[r * kColumns + c] ? 1 : 0;
           if (by_rows)
-            expect_near(turned.at(c, r), value, turned.scales.tensor.as<float>()[c], type);
+            expect_near(turned.at(c, r), value, turned.scales.tensor.as<float>()[kColumns + c],
+                        type);
         }
       // One scale, one rounding; scales of rows are not those of columns.
       EXPECT_EQ(different > 0, by_rows);
