@@ -229,16 +229,16 @@ class WorkList {
 
  private:
   void add_narrow_linear(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, inputs, true, 1);
-    cast(outputs, inputs, true, 1);
+    cast(n_.rows, inputs, {.scales = true, .straight = true});
+    cast(outputs, inputs, {.scales = true, .straight = true});
     add(narrow_product(n_.rows, outputs, inputs));
   }
-  /// Scales of whole matrices are there from the forward pass; those of columns are not.
+  /// Scales of whole matrices are there from the forward pass.
   void add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, outputs, true, 2);
-    cast(n_.rows, inputs, n_.recipe().by_rows, 1);
+    cast(n_.rows, outputs, {.scales = true, .straight = true, .turned = true});
+    cast(n_.rows, inputs, {.turned = true});
     add(narrow_product(outputs, inputs, n_.rows));
-    cast(outputs, inputs, n_.recipe().by_rows, 1);
+    cast(outputs, inputs, {.turned = true});
     add(narrow_product(n_.rows, inputs, outputs));
   }
   Kernel narrow_product(std::int64_t rows, std::int64_t outputs, std::int64_t inner) const {
@@ -248,10 +248,27 @@ class WorkList {
               static_cast<double>(inner) * static_cast<double>(rows + outputs);
     return k;
   }
-  /// To `copies` of a matrix in 8 bits, whose largest magnitude is `found` in a pass before.
-  void cast(std::int64_t rows, std::int64_t columns, bool found, std::int64_t copies) {
-    if (found) add(pass_over(n_, rows, n_.width * columns, 1));
-    add(pass_over(n_, rows, (n_.width + copies) * columns, copies * columns));
+  struct NarrowCopies {
+    bool scales = false;  ///< of the whole matrix are to be found
+    bool straight = false, turned = false;
+  };
+  /// What a matrix becomes in 8 bits. Scales of rows are found by the block that has the row, those
+  /// of columns in a pass before; scales are numbers of a kernel of their own.
+  void cast(std::int64_t rows, std::int64_t columns, NarrowCopies to) {
+    const Kernel numbers = pass_over(n_, 1, 64, 16);
+    const Kernel search = pass_over(n_, rows, n_.width * columns, 1);
+    const auto write = [&](std::int64_t copies) {
+      add(pass_over(n_, rows, (n_.width + copies) * columns, copies * columns));
+    };
+    if (!n_.recipe().by_rows) {
+      if (to.scales)
+        for (const Kernel& k : {search, numbers}) add(k);
+      return write((to.straight ? 1 : 0) + (to.turned ? 1 : 0));
+    }
+    if (to.straight) write(1);
+    if (!to.turned) return;
+    for (const Kernel& k : {numbers, search, numbers}) add(k);
+    write(1);
   }
   /// As many products as layers of the matrix are adapted, alike in size here.
   void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
