@@ -98,6 +98,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.last_segment = &segment == &model.segments.back();
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = in.told || !frozen_output(model, segment);
+  options.frees_returned = plan.trainer->frees_outputs;
   options.shared_trains = in.shared_trains;
   return options;
 }

@@ -195,6 +195,9 @@ struct TapeOptions {
   /// The next segment's backward leaves a gradient of the output even if this one makes no use of
   /// it: frozen embeddings whose output is told to need one, for checkpointing.
   bool output_gets_grad = true;
+  /// What a compiled model returns beside the loss goes when its gradient is made; else it is there
+  /// to the end (TrainerDescription::frees_outputs).
+  bool frees_returned = false;
   /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'
   /// gradients (Megatron-LM).
   bool hides_gradient_exchange = false;

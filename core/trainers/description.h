@@ -28,6 +28,10 @@ struct TrainerDescription {
   bool autocasts = false;
   /// What the model returns in 16 bits is copied to fp32 where autocast is on: the logits.
   bool widens_outputs = false;
+  /// Nobody holds what a compiled model returns beside the loss while the backward pass runs, so
+  /// that it goes when its gradient is made. Of a loop that was seen in PyTorch's own record of
+  /// allocations; runs of transformers' Trainer have it to the end, and why is not known.
+  bool frees_outputs = false;
   /// DDP is told to look for parameters without a gradient, unless a model without adapters is
   /// checkpointed.
   bool finds_unused = false;

@@ -8,6 +8,7 @@ constinit const TrainerDescription kTrainer{
     .name = "loop",
     .words = "a PyTorch loop",
     .spoken = "pytorch torch plain",
+    .frees_outputs = true,
     .runs_rlhf = true,
 };
 

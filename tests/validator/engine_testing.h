@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/groups.h"
@@ -79,6 +81,13 @@ inline DecoderSpec tiny_qwen3_moe() {
   s.head_norms = true;
   s.experts = {.count = 8, .per_token = 3};
   return s;
+}
+
+/// The same with adapters beside the layers of those names.
+inline DecoderSpec adapted(DecoderSpec spec, std::vector<std::string> targets,
+                           BaseStore base = BaseStore::values) {
+  spec.lora = {.rank = 3, .scale = 1.5F, .targets = std::move(targets), .base = base};
+  return spec;
 }
 
 struct TestRun {
@@ -173,7 +182,7 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const ModelDegrees degrees{.tensor = run.tensor,
                                .context = run.context,
                                .stages = run.options.pipeline.stages,
-                               .tied_ends = decoder != nullptr && decoder->tied,
+                               .tied_ends = decoder != nullptr && decoder->tied && !decoder->lora,
                                .experts = run.experts};
     const Groups planned_groups(*dry, *alone, degrees);
     const Groups groups(*device.backend, *device.communicator, degrees);

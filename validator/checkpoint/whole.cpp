@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "checkpoint/config_text.h"
 #include "checkpoint/lockstep.h"
 #include "checkpoint/shard_layout.h"
 #include "engine/element_range.h"
@@ -102,6 +103,23 @@ std::vector<Target> targets_of(const EngineJob& job) {
   return targets;
 }
 
+/// A small file of whole weights.
+struct TextFile {
+  std::string name, text;
+};
+
+TextFile config_of(const EngineJob& job) {
+  if (job.plan().workload.lora) return {"weights/adapter_config.json", adapter_config_text(job)};
+  return {"weights/config.json", config_text(job)};
+}
+
+void write_config(const EngineJob& job, const std::string& folder) {
+  const auto [name, text] = config_of(job);
+  OutputFile out((fs::path(folder) / name).string(), std::ssize(text));
+  out.write(0, std::as_bytes(std::span(text)));
+  out.finish();
+}
+
 /// One of the shards' tensors, and the elements of its unit that it has.
 struct Source {
   const Unit& unit;
@@ -159,6 +177,10 @@ void place_tensor(const EngineJob& job, const Source& from, const std::vector<Op
 
 std::vector<IndexedFile> whole_files(const EngineJob& job) {
   std::vector<IndexedFile> files;
+  if (job.run.save.whole) {
+    const auto [name, text] = config_of(job);
+    files.push_back({name, std::ssize(text)});
+  }
   for (const Target& target : targets_of(job))
     files.push_back({target.name, target.layout.file_bytes()});
   return files;
@@ -179,6 +201,7 @@ void write_whole(const EngineJob& job, const std::string& folder,
     std::memcpy(all.data(), header.data(), header.size());
     open.push_back({target, all.subspan(header.size())});
   }
+  write_config(job, folder);
   const int world = static_cast<int>(job.plan().cluster.world());
   std::int64_t unsaid = 0;
   for (int rank = 0; rank < world; ++rank) {

@@ -11,8 +11,9 @@
 
 namespace shardplan::validator {
 
-/// What the job's checkpoints have of them: "weights/model.safetensors", or of networks with
-/// adapters "weights/adapter_model.safetensors", and "optimizer/states.safetensors".
+/// What the job's checkpoints have of them: "weights/config.json" and "weights/model.safetensors",
+/// or of networks with adapters "weights/adapter_config.json" and
+/// "weights/adapter_model.safetensors"; and "optimizer/states.safetensors".
 std::vector<IndexedFile> whole_files(const EngineJob& job);
 
 /// Writes them into `folder`, from the shards in it. `round` is called after every kRoundBytes or

@@ -53,6 +53,8 @@ struct EngineJob {
   std::unique_ptr<Network> make_network(const NetworkRank& rank) const;
   /// Whether the head's weight is the embedding's.
   bool tied() const;
+  /// Whether the first stage of a pipeline and the last sum what they make of a table's gradient.
+  bool tied_ends() const { return tied() && !plan().workload.lora; }
 };
 
 /// Throws InputError naming what is wrong, or what the engine cannot do.

@@ -40,7 +40,7 @@ ModelDegrees degrees_of(const EngineJob& job) {
   return {.tensor = job.tensor_ranks(),
           .context = job.context_ranks(),
           .stages = job.training.pipeline.stages,
-          .tied_ends = job.tied(),
+          .tied_ends = job.tied_ends(),
           .experts = job.expert_ranks()};
 }
 

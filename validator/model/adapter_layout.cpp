@@ -68,8 +68,11 @@ AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
     if (of.parts.empty()) continue;
     const std::string name(name_of(l));
     const std::int64_t inputs = inputs_of(s, l), parts = static_cast<std::int64_t>(of.parts.size());
+    // Ranks that share a layer have parts of these inputs each, and draw as for all of them.
+    const bool divided = l == Linear::out || l == Linear::down;
+    const std::int64_t whole_inputs = divided ? inputs * s.share.ranks : inputs;
     const Init a{.kind = Init::Kind::normal,
-                 .stddev = 1 / std::sqrt(3.0F * static_cast<float>(inputs))};
+                 .stddev = 1 / std::sqrt(3.0F * static_cast<float>(whole_inputs))};
     of.a = add_parameter(unit, name + ".lora_A", {parts * adapters.rank, inputs}, a);
     of.b = add_parameter(unit, name + ".lora_B", {rows, adapters.rank}, {});
   }

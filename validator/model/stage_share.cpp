@@ -11,7 +11,7 @@ Unit copy_of_tokens(const DecoderLayout& whole) {
   const Unit& embedding = whole.units.front();
   ParameterSpec tokens = embedding.parameters[static_cast<std::size_t>(whole.tokens)];
   tokens.ends = Ends::copy;
-  Unit unit{.name = embedding.name, .kind = embedding.kind};
+  Unit unit{.name = embedding.name, .kind = embedding.kind, .frozen = embedding.frozen};
   unit.first_element = embedding.first_element;
   unit.numel = round_up(tokens.shape.numel(), kElementAlignment);
   unit.parameters.push_back(std::move(tokens));
@@ -22,7 +22,7 @@ Unit copy_of_tokens(const DecoderLayout& whole) {
 
 DecoderLayout stage_layout(const DecoderLayout& whole, const StageShare& share) {
   if (share.stages == 1) return whole;
-  const int blocks = static_cast<int>(whole.units.size()) - 2;
+  const int blocks = (static_cast<int>(whole.units.size()) - 2) / whole.units_of_block();
   const int chunk = blocks / (share.stages * share.chunks);
   assert(chunk * share.stages * share.chunks == blocks);
   const bool tied = whole.head < 0;
@@ -41,8 +41,9 @@ DecoderLayout stage_layout(const DecoderLayout& whole, const StageShare& share) 
   if (!part.units.empty()) part.embedding_unit = 0;
   for (int c = 0; c < share.chunks; ++c)
     for (int i = 0; i < chunk; ++i) {
-      const int block = (c * share.stages + share.stage) * chunk + i;
-      part.units.push_back(whole.units[static_cast<std::size_t>(whole.block_unit(block))]);
+      const int first = whole.block_unit((c * share.stages + share.stage) * chunk + i);
+      for (int u = first; u < first + whole.units_of_block(); ++u)
+        part.units.push_back(whole.units[static_cast<std::size_t>(u)]);
     }
   part.head_unit = DecoderLayout::kNone;
   if (share.last()) {

@@ -34,22 +34,47 @@ std::string_view module_of(std::string_view parameter) {
   return parameter.substr(0, parameter.find('.'));
 }
 
+/// Rows of the whole network's q, k and v, or gate and up.
+std::vector<std::int64_t> whole_bands(std::string_view module, const DecoderSpec& s) {
+  const std::int64_t ranks = s.share.ranks, inner = s.inner * ranks;
+  const std::int64_t query = s.query_heads * s.head_dim * ranks;
+  const std::int64_t key = s.key_value_heads * s.head_dim * ranks;
+  if (module == "qkv") return {query, key, key};
+  if (module == "up") return s.gated() ? std::vector{inner, inner} : std::vector{inner};
+  return {};
+}
+
+/// Of adapters beside a matrix whose rows are divided A is whole, and B divided as they are; beside
+/// one whose columns are, A is divided along them and B whole. Of what is whole each rank makes a
+/// part of the gradient: of its rows of the result, or from its columns of the input.
+void place_adapter(ParameterSpec& p, const DecoderSpec& s) {
+  const std::string_view module = module_of(p.name);
+  std::vector<std::int64_t> bands = whole_bands(module, s);
+  const bool first = p.name.ends_with(".lora_A");
+  p.sharing = first == bands.empty() ? Sharing::parts : Sharing::summed;
+  if (p.sharing == Sharing::summed) return;
+  if (first) {
+    p.stretches = {some_columns(p, s.share)};
+    return;
+  }
+  // GPT-2's c_attn is one layer of all bands; else a band is a layer, which may have no adapter.
+  const std::vector<LayerRows> layers = layers_of(s, module == "qkv" ? Linear::qkv : Linear::up);
+  if (layers.size() == bands.size())
+    for (std::size_t i = layers.size(); i-- > 0;)
+      if (!is_adapted(s, layers[i])) bands.erase(bands.begin() + static_cast<std::ptrdiff_t>(i));
+  p.stretches = bands_of_rows(bands, s.lora->rank, s.share);
+}
+
 /// Where the elements of a parameter that is divided, or summed, come from.
 void place(ParameterSpec& p, const DecoderSpec& s) {
   const TensorShare& share = s.share;
   if (share.ranks == 1) return;
   const std::string_view module = module_of(p.name);
   const std::int64_t columns = p.whole.numel() / p.whole[0];
-  if (module == "qkv") {
-    const std::int64_t query = s.query_heads * s.head_dim * share.ranks;
-    const std::int64_t key = s.key_value_heads * s.head_dim * share.ranks;
+  if (p.name.find(".lora_") != std::string::npos) return place_adapter(p, s);
+  if (const std::vector<std::int64_t> bands = whole_bands(module, s); !bands.empty()) {
     p.sharing = Sharing::parts;
-    p.stretches = bands_of_rows({query, key, key}, columns, share);
-  } else if (module == "up") {
-    const std::int64_t inner = s.inner * share.ranks;
-    p.sharing = Sharing::parts;
-    p.stretches = s.gated() ? bands_of_rows({inner, inner}, columns, share)
-                            : bands_of_rows({inner}, columns, share);
+    p.stretches = bands_of_rows(bands, columns, share);
   } else if (p.name == "out.weight" || p.name == "down.weight") {
     p.sharing = Sharing::parts;
     p.stretches = {some_columns(p, share)};

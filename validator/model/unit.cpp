@@ -17,8 +17,8 @@ int add_parameter(Unit& unit, std::string name, Shape shape, Init init) {
 }
 
 bool on_two_stages(const Unit& unit) {
-  return std::any_of(unit.parameters.begin(), unit.parameters.end(),
-                     [](const ParameterSpec& p) { return p.ends != Ends::one; });
+  return !unit.frozen && std::any_of(unit.parameters.begin(), unit.parameters.end(),
+                                     [](const ParameterSpec& p) { return p.ends != Ends::one; });
 }
 
 void number_elements(std::vector<Unit>& units) {

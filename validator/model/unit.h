@@ -99,7 +99,7 @@ struct Unit {
   }
 };
 
-/// Whether two stages have some of a unit, and sum its gradient.
+/// Whether two stages have some of a unit that trains, and sum its gradient.
 bool on_two_stages(const Unit& unit);
 
 /// Appends a parameter and returns its index.

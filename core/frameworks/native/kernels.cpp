@@ -93,7 +93,9 @@ Kernel expert_weight_gradient(const Native& n, std::int64_t outputs, std::int64_
 /// What a rank does, stretch by stretch.
 class WorkList {
  public:
-  explicit WorkList(const Native& n) : n_(n) {}
+  /// `lowest`: the product below which nothing is trained.
+  explicit WorkList(const Native& n, std::optional<NativeLinear> lowest = std::nullopt)
+      : n_(n), lowest_(lowest) {}
 
   void add(const Kernel& kernel) { work_.back().kernels.push_back(kernel); }
   /// The rows of all ranks that share each layer.
@@ -132,7 +134,8 @@ class WorkList {
     add(product(n_, n_.rows, of.parts * n_.layout.block.rank, inputs));
     add_parts(of, n_.rows, of.rows / of.parts, n_.layout.block.rank);
   }
-  void add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+  /// False: the pass ends there.
+  bool add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
     if (n_.narrow()) return add_narrow_linear_backward(outputs, inputs);
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
@@ -141,9 +144,11 @@ class WorkList {
       add_parts(of, n_.rows, rank, of.rows / of.parts);  // of what a made
       add(product(n_, low, inputs, n_.rows));            // of a
     }
+    if (l == lowest_) return false;
     widen(l);
     add_linear_backward(n_.rows, outputs, inputs, n_.layout.blocks.front().frozen);
     if (of.parts > 0) add(product(n_, n_.rows, inputs, low));
+    return true;
   }
   void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
                            bool frozen = false) {
@@ -198,17 +203,22 @@ class WorkList {
     add_block_linear(NativeLinear::down, b.hidden, b.inner);
     sum();
   }
-  void add_mlp_backward() {
+  /// False: the pass ends there.
+  bool add_mlp_backward() {
     const NativeBlock& b = n_.layout.block;
     const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
     const auto activation = some_rows(n_, KernelKind::elementwise, rows, 2 * b.up + b.inner, b.up);
-    if (b.experts > 0) return add_experts_backward(activation);
+    if (b.experts > 0) {
+      add_experts_backward(activation);
+      return true;
+    }
     gather();  // the gradient of the block's result
-    add_block_linear_backward(NativeLinear::down, b.hidden, b.inner);
+    if (!add_block_linear_backward(NativeLinear::down, b.hidden, b.inner)) return false;
     add(activation);
     gather();  // what the norm made, again
-    add_block_linear_backward(NativeLinear::up, b.up, b.hidden);
+    if (!add_block_linear_backward(NativeLinear::up, b.up, b.hidden)) return false;
     sum();
+    return true;
   }
   void add_experts_backward(const Kernel& activation) {
     const NativeBlock& b = n_.layout.block;
@@ -229,44 +239,39 @@ class WorkList {
 
  private:
   void add_narrow_linear(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, inputs, {.scales = true, .straight = true});
-    cast(outputs, inputs, {.scales = true, .straight = true});
+    cast(n_.rows, inputs, true, 1, 0);
+    cast(outputs, inputs, true, 1, 0);
     add(narrow_product(n_.rows, outputs, inputs));
   }
   /// Scales of whole matrices are there from the forward pass.
-  void add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, outputs, {.scales = true, .straight = true, .turned = true});
-    cast(n_.rows, inputs, {.turned = true});
+  bool add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
+    cast(n_.rows, outputs, true, 1, 1);
+    cast(n_.rows, inputs, false, 0, 1);
     add(narrow_product(outputs, inputs, n_.rows));
-    cast(outputs, inputs, {.turned = true});
+    cast(outputs, inputs, false, 0, 1);
     add(narrow_product(n_.rows, inputs, outputs));
+    return true;
   }
   Kernel narrow_product(std::int64_t rows, std::int64_t outputs, std::int64_t inner) const {
     Kernel k = product(n_, rows, outputs, inner);
     k.type = n_.recipe().type;
-    k.bytes = static_cast<double>(n_.width) * k.elements +
-              static_cast<double>(inner) * static_cast<double>(rows + outputs);
     return k;
   }
-  struct NarrowCopies {
-    bool scales = false;  ///< of the whole matrix are to be found
-    bool straight = false, turned = false;
-  };
-  /// What a matrix becomes in 8 bits. Scales of rows are found by the block that has the row, those
-  /// of columns in a pass before; scales are numbers of a kernel of their own.
-  void cast(std::int64_t rows, std::int64_t columns, NarrowCopies to) {
+  /// A matrix in 8 bits, each way 0 or 1 times; `found`: with the scale of all of it. Scales of
+  /// rows are found by the block that has the row, those of columns in a pass before.
+  void cast(std::int64_t rows, std::int64_t columns, bool found, int straight, int turned) {
     const Kernel numbers = pass_over(n_, 1, 64, 16);
     const Kernel search = pass_over(n_, rows, n_.width * columns, 1);
-    const auto write = [&](std::int64_t copies) {
-      add(pass_over(n_, rows, (n_.width + copies) * columns, copies * columns));
+    const auto write = [&](std::int64_t n) {  // copies
+      add(pass_over(n_, rows, (n_.width + n) * columns, n * columns));
     };
     if (!n_.recipe().by_rows) {
-      if (to.scales)
+      if (found)
         for (const Kernel& k : {search, numbers}) add(k);
-      return write((to.straight ? 1 : 0) + (to.turned ? 1 : 0));
+      return write(straight + turned);
     }
-    if (to.straight) write(1);
-    if (!to.turned) return;
+    if (straight > 0) write(1);
+    if (turned == 0) return;
     for (const Kernel& k : {numbers, search, numbers}) add(k);
     write(1);
   }
@@ -284,6 +289,7 @@ class WorkList {
   }
 
   const Native& n_;
+  std::optional<NativeLinear> lowest_;
   NativeWork work_{1};
 };
 
@@ -413,18 +419,19 @@ NativeWork native_block_forward(const Native& n) {
   return list.take();
 }
 
-NativeWork native_block_backward(const Native& n) {
+NativeWork native_block_backward(const Native& n, bool lowest) {
   const NativeBlock& b = n.layout.block;
-  WorkList list(n);
+  WorkList list(n, lowest ? std::optional(b.lowest()) : std::nullopt);
   list.append(done_again(n));
-  list.add_mlp_backward();
+  if (!list.add_mlp_backward()) return list.take();
   list.add(norm_backward(n));
   list.gather();
-  list.add_block_linear_backward(NativeLinear::out, b.hidden, b.query_width);
+  if (!list.add_block_linear_backward(NativeLinear::out, b.hidden, b.query_width))
+    return list.take();
   attend_backward(n, list);
   list.add_turns();
   list.gather();
-  list.add_block_linear_backward(NativeLinear::qkv, b.packed, b.hidden);
+  if (!list.add_block_linear_backward(NativeLinear::qkv, b.packed, b.hidden)) return list.take();
   list.sum();
   list.add(norm_backward(n));
   return list.take();

@@ -25,8 +25,9 @@ using NativeWork = std::vector<NativeStretch>;
 NativeWork native_embedding(const Native& n);
 NativeWork native_embedding_backward(const Native& n);
 NativeWork native_block_forward(const Native& n);
-/// With what checkpointing makes again.
-NativeWork native_block_backward(const Native& n);
+/// With what checkpointing makes again. `lowest`: of the first block, where nothing below the first
+/// adapter is trained.
+NativeWork native_block_backward(const Native& n, bool lowest);
 /// The last norm, the logits chunk by chunk and their way back.
 NativeWork native_head(const Native& n);
 /// The branch is added to the residual stream, for the next stage.

@@ -3,6 +3,7 @@
 // starts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -54,6 +55,12 @@ struct NativeBlock {
     return {{{packed, hidden}, {hidden, query_width}, {up, hidden}, {hidden, inner}}};
   }
   const NativeAdapters& of(NativeLinear l) const { return adapters[static_cast<std::size_t>(l)]; }
+  /// The first that has adapters; of a block that has any.
+  NativeLinear lowest() const {
+    const auto adapted = [](const NativeAdapters& a) { return a.parts > 0; };
+    const auto at = std::find_if(adapters.begin(), adapters.end() - 1, adapted);
+    return static_cast<NativeLinear>(at - adapters.begin());
+  }
 };
 
 struct NativeLayout {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "frameworks/native/kernels.h"
@@ -88,15 +89,16 @@ void add_residents(ProgramBuilder& b, const Native& n) {
 void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
   if (n.stage < 3) return;
   if (n.parameters_on_host)
-    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "parameter shards to the GPU");
+    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width_of(u), "parameter shards to the GPU");
   b.gather_ahead(n.padded(u) * n.width_of(u), "parameter all-gather", n.group_of(u));
   b.wait(Stream::communication);
 }
 
-/// What the step's first micro-batch does before it computes with a unit.
-void emit_first_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first) {
+/// What is done before a unit is computed with. `there`: unless it has been updated, it is still
+/// where it was gathered.
+void emit_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first, bool there) {
   if (first) emit_update(b, n, u);
-  emit_gather(b, n, u);
+  if (!there || (first && !u.frozen)) emit_gather(b, n, u);
 }
 
 /// Reduces a unit's gradient while the next unit is computed.
@@ -113,23 +115,32 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
 }
 
 /// What the ranks that share each layer have alike, and each has made a part of its gradient:
-/// norms.
-void emit_joint_gradients(ProgramBuilder& b, const Native& n, std::int64_t tensors,
-                          std::int64_t elements, bool last) {
+/// norms; of adapters A or B, whichever is not divided.
+void emit_joint_gradients(ProgramBuilder& b, const Native& n, std::string_view what,
+                          std::int64_t tensors, std::int64_t elements, bool last) {
   if (n.tensor == 1 || (n.stage < 2 && !last)) return;
-  b.collective(Collective::all_reduce, elements * n.width, "norm gradient all-reduce", tensors,
-               Group::tensor);
+  b.collective(Collective::all_reduce, elements * n.width, what, tensors, Group::tensor);
 }
+constexpr std::string_view kNormGradients = "norm gradient all-reduce";
+
 void emit_joint_block(ProgramBuilder& b, const Native& n, bool last) {
   const NativeBlock& k = n.layout.block;
+  if (n.layout.blocks.front().frozen) {
+    for (const NativeAdapters& of : k.adapters)  // A beside several outputs, or one B
+      if (of.parts > 0)
+        emit_joint_gradients(b, n, "adapter gradient all-reduce", 1,
+                             checked_mul(of.parts * k.rank, k.hidden), last);
+    return;
+  }
   const std::int64_t norms = k.layer_norm ? 4 : 2;
-  emit_joint_gradients(b, n, norms, norms * k.hidden, last);
-  if (k.head_norms) emit_joint_gradients(b, n, 2, 2 * n.layout.head_dim, last);
+  emit_joint_gradients(b, n, kNormGradients, norms, norms * k.hidden, last);
+  if (k.head_norms) emit_joint_gradients(b, n, kNormGradients, 2, 2 * n.layout.head_dim, last);
 }
 void emit_joint_head(ProgramBuilder& b, const Native& n, bool last) {
   const NativeBlock& k = n.layout.block;
+  if (n.layout.head.frozen) return;
   const std::int64_t norms = k.layer_norm ? 2 : 1;
-  emit_joint_gradients(b, n, norms, norms * k.hidden, last);
+  emit_joint_gradients(b, n, kNormGradients, norms, norms * k.hidden, last);
 }
 
 /// What was made known to a program of a stretch.
@@ -208,29 +219,35 @@ void free_kept(ProgramBuilder& b, const Native& n) {
   emit_kept(n, [&](Category category, std::int64_t bytes) { b.free(category, bytes); });
 }
 
-/// `work` for each block of a chunk; the last `gathered` of them gather their parameters first,
-/// `updates`: when they have been updated. `after` follows each.
+/// What the passes of a chunk's blocks do: the same in each, but for the last one of a backward
+/// pass where nothing below it is trained.
+struct LayerWork {
+  NativeWork each;
+  std::optional<NativeWork> last;
+};
+
+/// `work` for each block of a chunk; two of them may still be there from the pass before. `after`
+/// follows each.
 template <typename After>
-void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
-                 const NativeWork& work, After&& after) {
+void emit_layers(ProgramBuilder& b, const Native& n, bool first, const LayerWork& work,
+                 After&& after) {
   const std::vector<NativeUnit> units = n.layout.units_of_block();
-  const KnownWork known = make_known(b, work);
-  const auto run = [&](std::int64_t times, bool gather) {
+  const auto run = [&](std::int64_t times, bool there, const KnownWork& known) {
     if (times <= 0) return;
     b.begin_repeat(times);
-    for (const NativeUnit& u : units)
-      if (gather) emit_first_use(b, n, u, updates);
+    for (const NativeUnit& u : units) emit_use(b, n, u, first, there);
     emit_work(b, known);
     after();
     b.end_repeat();
   };
-  run(blocks_of_chunk(n) - gathered, false);
-  run(gathered, true);
-}
-
-/// The blocks of a chunk that are not among the two whose parameters are still there.
-std::int64_t gathered_again(const Native& n) {
-  return std::max<std::int64_t>(0, blocks_of_chunk(n) - 2);
+  std::int64_t there = std::min<std::int64_t>(2, blocks_of_chunk(n));
+  std::int64_t gathered = blocks_of_chunk(n) - there;
+  const bool last_there = gathered == 0;
+  if (work.last) --(last_there ? there : gathered);
+  const KnownWork known = make_known(b, work.each);
+  run(there, true, known);
+  run(gathered, false, known);
+  if (work.last) run(1, last_there, make_known(b, *work.last));
 }
 
 /// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
@@ -246,23 +263,20 @@ void emit_message(ProgramBuilder& b, const Native& n, std::string_view what) {
   b.wait(Stream::communication);
 }
 
-/// Of the step's first micro-batch; a tied embedding and the first two blocks are still there in
-/// the next ones.
 void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pass) {
   const bool begins = n.pipeline.begins(pass.chunk), ends = n.pipeline.ends(pass.chunk);
   if (begins) {
-    if (pass.first || !n.layout.tied) emit_first_use(b, n, n.layout.embedding, pass.first);
+    emit_use(b, n, n.layout.embedding, pass.first, n.layout.tied);
     emit_work(b, native_embedding(n));
   }
   if (n.plan.checkpointing == Checkpointing::full)
     b.transient(Category::activations, everything_kept(n));
-  emit_layers(b, n, pass.first ? blocks_of_chunk(n) : gathered_again(n), pass.first,
-              native_block_forward(n), [] {});
+  emit_layers(b, n, pass.first, {native_block_forward(n), std::nullopt}, [] {});
   if (!ends) {
     b.compute(native_hand_on(n));
     return emit_message(b, n, "activations to the next stage");
   }
-  emit_first_use(b, n, n.layout.head, pass.first);
+  emit_use(b, n, n.layout.head, pass.first, n.layout.tied);
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width) +
                   n.loss_parts());
@@ -279,7 +293,9 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   const std::int64_t exchanged = n.exchanged() + n.ring_gradients();
   b.alloc(Category::communication_buffers, exchanged);
   b.transient(Category::activations, scratch + again);
-  emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
+  LayerWork work{native_block_backward(n, false), std::nullopt};
+  if (n.pipeline.begins(pass.chunk) && k.rank > 0) work.last = native_block_backward(n, true);
+  emit_layers(b, n, false, work, [&] {
     emit_joint_block(b, n, pass.last);
     for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
   });
@@ -309,7 +325,7 @@ void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
 /// The tables that the first stage and the last have in common: each sends the other its gradient.
 void emit_ends(ProgramBuilder& b, const Native& n) {
   if (n.layout.embedding.count == 0) return;
-  if (n.layout.tied) {
+  if (n.layout.tied && !n.layout.embedding.frozen) {
     b.exchange(Collective::send, Group::pipeline,
                checked_mul(n.layout.padded_vocabulary, n.layout.block.hidden) * n.width,
                "tied embedding's gradient", false);
@@ -333,7 +349,7 @@ void emit_stage(ProgramBuilder& b, const Native& n) {
         for (std::int64_t c = 1; c < n.pipeline.chunks; ++c)
           for (std::int64_t i = 0; i < blocks_of_chunk(n); ++i) {
             emit_joint_block(b, n, true);
-            emit_reduction(b, n, n.layout.blocks.front(), true);
+            for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, true);
           }
         if (!n.pipeline.last()) return;
         emit_joint_head(b, n, true);
@@ -359,7 +375,7 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool first, bool last) 
   b.alloc(Category::logits_and_loss, logits);
   const std::vector<NativeUnit>& layers = n.layout.blocks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    emit_first_use(b, n, layers[i], first);
+    emit_use(b, n, layers[i], first, false);
     b.compute(native_layer_forward(n, i));
   }
   b.end_phase(Phase::forward);

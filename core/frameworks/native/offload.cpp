@@ -42,6 +42,7 @@ void add_nvme(const Native& n, std::int64_t largest_bucket, HostMemory& host) {
   constexpr std::int64_t kBuffers = 4, kBlock = 4096;
   std::int64_t buckets = 0;
   for (const NativeUnit& u : n.layout.units()) {
+    if (u.frozen) continue;
     buckets += checked_mul(ceil_div(n.shard(u), kBucket), u.count);
     host.nvme = checked_add(host.nvme, checked_mul(unit_in_file(n, u), u.count));
   }
@@ -59,7 +60,11 @@ HostMemory native_host_memory(const Native& n) {
   std::int64_t bucket = 0;
   for (const NativeUnit& u : n.layout.units()) {
     const std::int64_t shard = n.shard(u);
-    const std::int64_t moved = native_tensor(shard, n.width);
+    const std::int64_t moved = native_tensor(shard, n.width_of(u));
+    if (u.frozen) {
+      if (n.parameters_on_host) host.pinned = checked_add(host.pinned, checked_mul(moved, u.count));
+      continue;
+    }
     bucket = std::max(bucket, std::min(shard, kBucket));
     std::int64_t pinned = (n.delayed ? 2 : 1) * moved;       // gradients
     if (n.parameters_on_host || !p.master) pinned += moved;  // what is updated and sent
@@ -78,7 +83,7 @@ HostMemory native_host_memory(const Native& n) {
 }
 
 void emit_update(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
-  if (!n.offloads || n.delayed) return;
+  if (!n.offloads || n.delayed || u.frozen) return;
   update(b, n, n.shard(u), unit_in_file(n, u), true);
   if (!n.parameters_on_host)
     b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "updated parameters from the host");
@@ -94,6 +99,7 @@ void emit_delayed_update(ProgramBuilder& b, const Native& n) {
   if (!n.offloads || !n.delayed) return;
   std::int64_t owned = 0, padded = 0, units = 0, in_file = 0;
   for (const NativeUnit& u : n.layout.units()) {
+    if (u.frozen) continue;
     owned += n.shard(u) * u.count;
     padded += n.padded(u) * u.count;
     units += u.count;

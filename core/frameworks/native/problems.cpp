@@ -65,16 +65,12 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
     return problem("workload.lora.quantization",
                    fmt::format("the native engine has no base in {}", name_of(lora.base)),
                    "none, nf4 or nf4_double");
-  const Parallel& p = plan.parallel;
-  for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
-                                    {"parallel.pipeline", p.pipeline},
-                                    {"parallel.context", p.context},
-                                    {"parallel.expert", p.expert}})
-    if (degree > 1)
-      return problem(key, fmt::format("the native engine has no degree {} with LoRA", degree), "1");
-  if (plan.framework.native.states_on_host())
-    return problem("framework.offload_optimizer",
-                   "the native engine has no states on the host with LoRA", "none");
+  if (const std::int64_t tensor = plan.parallel.tensor;
+      tensor > 1 && lora.base != Quantization::none)
+    return problem("workload.lora.quantization",
+                   fmt::format("scales in {} are of whole matrices, which {} ranks would share",
+                               name_of(lora.base), tensor),
+                   "none, or parallel.tensor 1");
   return std::nullopt;
 }
 

@@ -30,14 +30,16 @@ NativeStage native_stage(const Plan& plan, std::int64_t rank) {
 NativeLayout layout_of_stage(const NativeLayout& whole, const NativeStage& stage) {
   if (stage.stages == 1) return whole;
   NativeLayout part = whole;
-  part.blocks.front().count /= stage.stages;
+  for (NativeUnit* u : {&part.blocks.front(), &part.adapters, &part.quantized})
+    u->count /= stage.stages;
   if (!stage.last()) part.head.count = 0;
   if (stage.first()) return part;
   part.embedding.count = 0;
   if (!whole.tied || !stage.last()) return part;
   constexpr std::int64_t kElements = 64;
-  part.embedding = {round_up(checked_mul(whole.padded_vocabulary, whole.block.hidden), kElements),
-                    1};
+  part.embedding.elements =
+      round_up(checked_mul(whole.padded_vocabulary, whole.block.hidden), kElements);
+  part.embedding.count = 1;
   return part;
 }
 

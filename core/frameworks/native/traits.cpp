@@ -49,9 +49,10 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
   const std::int64_t neighbours = plan.parallel.pipeline == 2 ? 1 : 2;  // in a ring
   list.at(all ? "world" : name_of(Group::pipeline)).peers = {neighbours, neighbours};
   // The ends of more than two stages sum a tied table's gradients in pairs of their own, which all
-  // ranks open. A plan does not say whether the table is tied: without it this is too much.
+  // ranks open. A plan does not say whether the table is tied: without it this is too much. Beside
+  // adapters it has no gradient.
   const bool at_end = list.first_stage() || list.last_stage();
-  if (plan.parallel.pipeline > 2)
+  if (plan.parallel.pipeline > 2 && !plan.workload.lora)
     list.add("ends", {2, std::min<std::int64_t>(2, plan.cluster.nodes)},
              at_end ? GroupUse::collectives : GroupUse::none);
 }

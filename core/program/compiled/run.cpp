@@ -216,7 +216,8 @@ void CompiledRun::backward() {
   begin_pass();
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) pass_.there[at(id)] = true;
-  if (trace_.returned != kNone && kept_[at(trace_.returned)]) want(trace_.returned);
+  if (trace_.returned != kNone && kept_[at(trace_.returned)] && !options_.frees_returned)
+    want(trace_.returned);
   want(trace_.input_gradient);
   for (const NodeId id : trace_.held_for_table) want(id);
   for (NodeId id = trace_.first_backward; id < trace_.graph.end(); ++id)
@@ -227,7 +228,7 @@ void CompiledRun::backward() {
 
 /// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
 /// makes zeros. They live until the whole pass is over, as autograd's node holds what it was called
-/// with, and so does the tensor itself where it is kept.
+/// with; so does the tensor itself where it is kept, but for frees_returned.
 void CompiledRun::begin_backward() {
   const ValueId output = view_.graph().output();
   if (output == kNone) return;
@@ -250,7 +251,7 @@ void CompiledRun::begin_backward() {
 
 void CompiledRun::end_backward() {
   for (const StorageId id : spare_) storages_.unref(id);
-  if (trace_.returned != kNone) hold_to_end(trace_.returned);
+  if (trace_.returned != kNone && !options_.frees_returned) hold_to_end(trace_.returned);
   for (const NodeId id : trace_.held_for_table) hold_to_end(id);
   if (trace_.input_gradient == kNone) return;
   StorageId& gradient = storage_[at(trace_.input_gradient)];
@@ -349,11 +350,12 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
 }
 
 /// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
-/// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update).
+/// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update); not over what is
+/// returned to the caller too, which AOTAutograd does not donate.
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const auto fits = [&](NodeId id) {
     const bool read = std::find(unit.reads.begin(), unit.reads.end(), id) != unit.reads.end();
-    return read && !node(id).padded && storage_[at(id)] != kExternal &&
+    return read && id != trace_.returned && !node(id).padded && storage_[at(id)] != kExternal &&
            std::any_of(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });

@@ -178,6 +178,18 @@ TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {
                        std::to_string(stage) + (quantized ? " in 4 bits" : ""));
 }
 
+TEST_F(ValidateSaves, adapters_of_shared_layers_and_stages) {
+  expect_same_bits(job_with([&](Json& j) {
+                     at_stage(1, "bf16-master")(j);
+                     tiny_llama(j);
+                     j["cluster"] = "4xA100-40GB";
+                     j["parallel"] = {{"tensor", 2}, {"pipeline", 2}};
+                     j["workload"]["method"] = "lora";
+                     j["workload"]["lora"] = {{"rank", 4}, {"targets", {"all-linear"}}};
+                   }),
+                   "tensor 2, pipeline 2");
+}
+
 TEST_F(ValidateSaves, perceptron_too) {
   expect_same_bits(job_with([](Json& j) {
                      at_stage(2, "fp32")(j);

@@ -1,5 +1,5 @@
 // core's prediction of products in fp8 beside a dry run of the engine.
-#include "validator/launch/predictions.h"
+#include "validator/launch/prediction.h"
 
 namespace shardplan::validator::fp8_prediction_test {
 namespace {
@@ -9,12 +9,6 @@ using namespace testing;
 /// `document` with the blocks' products in 8 bits.
 Json narrowed(Json document, const char* linear) {
   document["precision"] = {{"preset", document["precision"]}, {"linear", linear}};
-  return document;
-}
-
-/// `document` with sequences or layers shared among some ranks.
-Json shared(Json document, const char* degree, std::int64_t ranks) {
-  document["parallel"] = {{degree, ranks}};
   return document;
 }
 
@@ -38,10 +32,10 @@ TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
           what);
     }
   for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
-    expect_same(shared(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
+    expect_same(ringed(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
                                     "selective", 1, 4096),
                                 linear),
-                       "context", 2),
+                       2),
                 std::string(linear) + ", shared sequences");
 }
 
@@ -77,7 +71,7 @@ TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
   const Json fine = plain("llama-3.2-1b", "4xH200", "bf16-master", 512);
   refused(narrowed(fine, "fp8-delayed"), "no products in fp8 with delayed scaling");
   refused(narrowed(fine, "mxfp8"), "H200");
-  refused(shared(narrowed(fine, "fp8-tensorwise"), "tensor", 2), "whole matrices");
+  refused(shared(narrowed(fine, "fp8-tensorwise"), 2), "whole matrices");
   Json adapters = narrowed(fine, "fp8-tensorwise");
   adapters["workload"]["method"] = "lora";
   adapters["workload"]["lora"] = {{"rank", 8}};

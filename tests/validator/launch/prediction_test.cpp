@@ -1,8 +1,8 @@
 // core's native lowering beside a dry run of the engine. They share no code: what they agree on is
 // the rules of docs/explanation/validation.md.
-#include "validator/launch/predictions.h"
+#include "validator/launch/prediction.h"
 
-namespace shardplan::validator::prediction_test {
+namespace shardplan::validator {
 namespace {
 
 using namespace testing;
@@ -60,12 +60,6 @@ TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
                         "mlp");
 }
 
-/// `document` with layers shared among `tensor` ranks.
-Json shared(Json document, std::int64_t tensor) {
-  document["parallel"] = {{"tensor", tensor}};
-  return document;
-}
-
 TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -77,44 +71,6 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
     for (const char* cluster : {"4xH200", "8xH200"})
       expect_same(shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
                   fmt::format("{} on {}", precision, cluster));
-}
-
-/// `document` with adapters beside some layers, over a base that is stored as `base`.
-Json adapted(Json document, const char* targets, const char* base, std::int64_t rank) {
-  document["workload"]["method"] = "lora";
-  document["workload"]["lora"] = {
-      {"rank", rank}, {"targets", Json::parse(targets)}, {"quantization", base}};
-  return document;
-}
-
-TEST_P(EveryStage, of_adapters_is_predicted_to_the_byte) {
-  for (const char* base : {"none", "nf4", "nf4_double"})
-    for (const char* checkpointing : {"none", "selective", "full"})
-      for (const char* cluster : {"1xH200", "4xH200"}) {
-        const auto what = fmt::format("{} on {}, {}", base, cluster, checkpointing);
-        for (const char* model : {"llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
-          for (const char* targets :
-               {R"(["q_proj", "v_proj"])", R"(["all-linear"])", R"(["o_proj", "down_proj"])"})
-            expect_same(
-                adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 1000, 2),
-                        targets, base, 16),
-                model + what + targets);
-        expect_same(adapted(job("gpt2", GetParam(), cluster, "bf16-master", checkpointing, 4, 777),
-                            R"(["c_attn", "c_proj"])", base, 7),
-                    "gpt2" + what);
-      }
-}
-
-TEST_P(EveryStage, of_adapters_in_odd_shapes_is_predicted_to_the_byte) {
-  const Json odd{{"model_type", "llama"},  {"hidden_size", 36},        {"intermediate_size", 50},
-                 {"num_hidden_layers", 1}, {"num_attention_heads", 6}, {"num_key_value_heads", 3},
-                 {"vocab_size", 131},      {"attention_bias", true},   {"mlp_bias", true}};
-  for (const char* base : {"none", "nf4", "nf4_double"})
-    for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
-      for (const char* cluster : {"1xH200", "3xH200"})
-        expect_same(adapted(job(odd, GetParam(), cluster, precision, "none", 3, 13),
-                            R"(["k_proj", "up_proj", "gate_proj"])", base, 5),
-                    fmt::format("{}, {} on {}", base, precision, cluster));
 }
 
 Json mixtral(std::int64_t experts, std::int64_t per_token) {
@@ -138,35 +94,6 @@ Json qwen3_moe() {
           {"attention_bias", true},
           {"tie_word_embeddings", true},
           {"vocab_size", 131}};
-}
-
-TEST(Adapters, are_refused_beside_what_they_do_not_go_with) {
-  const auto refused = [](Json document, const char* key) {
-    try {
-      compare(document);
-      FAIL() << key;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
-    }
-  };
-  const Json plain = adapted(job("llama-3.2-1b", 0, "4xH200", "bf16-master", "none", 1, 512),
-                             R"(["q_proj"])", "none", 8);
-  const auto with = [&](const char* block, const char* key, const Json& value) {
-    Json document = plain;
-    (std::string(block) == "lora" ? document["workload"]["lora"] : document[block])[key] = value;
-    return document;
-  };
-  for (const char* degree : {"tensor", "pipeline", "context"})
-    refused(with("parallel", degree, 2), degree);
-  refused(with("framework", "offload_optimizer", "cpu"), "offload_optimizer");
-  refused(with("lora", "dropout", 0.1), "dropout");
-  refused(with("lora", "dora", true), "dora");
-  refused(with("lora", "quantization", "int8"), "quantization");
-  refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
-  refused(with("lora", "targets", {"embed_tokens"}), "targets");
-  refused(adapted(job(mixtral(4, 2), 0, "1xH200", "bf16-master", "none", 1, 512), R"(["q_proj"])",
-                  "none", 8),
-          "method");
 }
 
 /// `document` with experts divided over `ranks`, which have room for `capacity_factor` as many rows
@@ -207,12 +134,6 @@ TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
       "mixtral-8x7b");
   expect_same_offloaded(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", "full", 3, 77, 2),
                         "mixtral");
-}
-
-/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
-Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
-  document["parallel"] = {{"context", context}, {"tensor", tensor}};
-  return document;
 }
 
 TEST_P(EveryStage, of_shared_sequences_is_predicted_to_the_byte) {
@@ -318,4 +239,4 @@ TEST(DryRun, names_the_tensor_that_does_not_fit) {
 }
 
 }  // namespace
-}  // namespace shardplan::validator::prediction_test
+}  // namespace shardplan::validator

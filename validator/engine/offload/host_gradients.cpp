@@ -10,11 +10,15 @@ HostGradients::HostGradients(Runtime& runtime, const std::vector<Unit>& units,
   std::int64_t largest = 0;
   for (const Unit& unit : units_) {
     const std::int64_t shard = sharding.shard(unit);
+    std::vector<Event>& events = arrived_.emplace_back();
+    if (unit.frozen) {
+      for (Set& set : sets_) set.of_unit.emplace_back();
+      continue;
+    }
     largest = std::max(largest, std::min(shard, kBucketElements));
     for (Set& set : sets_)
       set.of_unit.push_back(runtime_.host->pinned.allocate(unit.name + ".gradients",
                                                            Category::gradients, dtype, {shard}));
-    std::vector<Event>& events = arrived_.emplace_back();
     for (std::int64_t b = 0; b < buckets_of(shard); ++b)
       events.push_back(runtime_.device.new_event());
   }

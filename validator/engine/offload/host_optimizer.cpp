@@ -29,12 +29,16 @@ void HostOptimizer::allocate(const Weights& weights) {
   Arena& pinned = runtime_.host->pinned;
   for (const Unit& unit : units_) {
     const std::int64_t shard = sharding_.shard(unit);
-    largest = std::max(largest, std::min(shard, kBucketElements));
     Home home;
+    home.sent = runtime_.device.new_event();
+    if (unit.frozen) {
+      homes_.push_back(home);
+      continue;
+    }
+    largest = std::max(largest, std::min(shard, kBucketElements));
     if (!options_.master && !weights.on_host())
       home.parameter =
           pinned.allocate(unit.name + ".updated", Category::parameters, dtype, {shard});
-    home.sent = runtime_.device.new_event();
     homes_.push_back(home);
   }
   if (!options_.master || weights.on_host()) return;
@@ -47,6 +51,7 @@ void HostOptimizer::allocate(const Weights& weights) {
 void HostOptimizer::begin(Weights& weights) {
   HostCompute& cores = runtime_.host->compute;
   for (int u = 0; u < static_cast<int>(units_.size()); ++u) {
+    if (at(units_, u).frozen) continue;
     const Home& home = at(homes_, u);
     Tensor first = weights.owned(u);
     if (!weights.on_host()) {
@@ -82,8 +87,8 @@ void HostOptimizer::update(Weights&, const Gradients&, const Tensor& norm, doubl
   runtime_.device.download(std::as_writable_bytes(std::span(&norm_, 1)), norm);
   if (!std::isfinite(norm_)) return;
   const Tensor here{reinterpret_cast<std::uintptr_t>(&norm_), DType::f32, Shape{1}};
-  pending_ = {operands(here, inverse_scale, rate, step), gradients_.set(),
-              std::vector<std::uint8_t>(units_.size(), 1)};
+  pending_ = {operands(here, inverse_scale, rate, step), gradients_.set(), {}};
+  for (const Unit& unit : units_) pending_->left.push_back(unit.frozen ? 0 : 1);
 }
 
 void HostOptimizer::finish(Weights& weights) {

@@ -8,6 +8,10 @@ class ResidentStates final : public StateStore {
   ResidentStates(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
                  const StateKinds& kinds) {
     for (const Unit& unit : units) {
+      if (unit.frozen) {
+        of_unit_.emplace_back();
+        continue;
+      }
       const auto tensor = [&](const char* name, Category category, DType dtype) {
         return runtime.host->pageable.allocate(unit.name + "." + name, category, dtype,
                                                {sharding.shard(unit)});

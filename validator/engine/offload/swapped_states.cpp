@@ -82,6 +82,7 @@ SwappedStates::SwappedStates(Runtime& runtime, const std::vector<Unit>& units,
   for (const Unit& unit : units) {
     const std::int64_t shard = sharding.shard(unit);
     first_record_.push_back(static_cast<int>(records_.size()));
+    if (unit.frozen) continue;
     for (std::int64_t b = 0; b < buckets_of(shard); ++b) {
       const std::int64_t elements = bucket_range(shard, b).count;
       const std::int64_t bytes = record_bytes(elements);

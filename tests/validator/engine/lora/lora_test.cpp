@@ -15,12 +15,6 @@ namespace {
 
 using namespace testing;
 
-DecoderSpec adapted(DecoderSpec spec, std::vector<std::string> targets,
-                    BaseStore base = BaseStore::values) {
-  spec.lora = {.rank = 3, .scale = 1.5F, .targets = std::move(targets), .base = base};
-  return spec;
-}
-
 /// All matrices, some of those that are fused, each that may be the lowest; biases, head norms.
 std::vector<DecoderSpec> specs() {
   return {

@@ -1,4 +1,4 @@
-// A job as core predicts it beside a dry run of the engine, to the byte.
+// core's prediction of a job beside a dry run of the engine, phase by phase.
 #pragma once
 
 #include <fmt/format.h>
@@ -90,6 +90,26 @@ inline void expect_same_offloaded(Json document, const std::string& what,
   expect_same(document, what + ", delayed, parameters on the host");
   framework["delayed_update"] = false;
   expect_same(document, what + ", parameters on the host");
+}
+
+/// `document` with layers shared among `tensor` ranks.
+inline Json shared(Json document, std::int64_t tensor) {
+  document["parallel"] = {{"tensor", tensor}};
+  return document;
+}
+
+/// `document` with adapters beside some layers, over a base that is stored as `base`.
+inline Json adapted(Json document, const char* targets, const char* base, std::int64_t rank) {
+  document["workload"]["method"] = "lora";
+  document["workload"]["lora"] = {
+      {"rank", rank}, {"targets", Json::parse(targets)}, {"quantization", base}};
+  return document;
+}
+
+/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
+inline Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
+  document["parallel"] = {{"context", context}, {"tensor", tensor}};
+  return document;
 }
 
 /// Every stage of a pipeline: its ranks need different amounts.
