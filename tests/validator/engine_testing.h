@@ -102,7 +102,8 @@ struct TestRun {
   double capacity_factor = 0;
   bool keeps_on_host = false;  ///< what blocks keep
   bool late_copies = false;    ///< to the host and back: when something waits for them
-  StorageOptions storage;      ///< of states on NVMe
+  Fp8Recipe fp8 = Fp8Recipe::none;
+  StorageOptions storage;  ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
 
@@ -119,7 +120,8 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    {of.context().rank(), run.context},
                    {of.experts().rank(), run.experts},
                    run.capacity_factor,
-                   run.keeps_on_host});
+                   run.keeps_on_host,
+                   run.fp8});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 

@@ -78,11 +78,13 @@ Json identity_of(const EngineJob& job) {
   const TrainingOptions& t = job.training;
   const Workload& w = job.plan().workload;
   const Parallel& p = job.plan().parallel;
+  Json precision{{"parameters", name_of(t.dtype)},
+                 {"master", optional_name(t.optimizer.master)},
+                 {"moments", name_of(t.optimizer.states)}};
+  if (const LinearRecipe linear = job.plan().precision.linear; linear != LinearRecipe::computed)
+    precision["linear"] = name_of(linear);
   return {{"model", std::visit([](const auto& s) { return network_json(s); }, job.network)},
-          {"precision",
-           {{"parameters", name_of(t.dtype)},
-            {"master", optional_name(t.optimizer.master)},
-            {"moments", name_of(t.optimizer.states)}}},
+          {"precision", std::move(precision)},
           {"ranks", job.plan().cluster.world()},
           {"zero_stage", t.stage},
           {"parallel",

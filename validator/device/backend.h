@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device/expert_operands.h"
+#include "device/fp8.h"
 #include "device/nf4.h"
 #include "device/operands.h"
 #include "memory/tensor.h"
@@ -129,6 +130,8 @@ class Backend {
   virtual void multiply_columns(const ColumnProduct& o) = 0;
   /// to: as many elements as the matrix has.
   virtual void widen(const Tensor& to, const Nf4Matrix& from) = 0;
+  virtual void cast_fp8(const Fp8Cast& o) = 0;
+  virtual void multiply_fp8(const Fp8Product& o) = 0;
 
   // ---- layers
   virtual void norm_forward(const NormForward& o) = 0;

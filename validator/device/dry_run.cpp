@@ -50,6 +50,8 @@ class DryBackend final : public Backend {
   void linear_backward_bias(const Tensor&, const Tensor&, bool) override {}
   void multiply_columns(const ColumnProduct&) override {}
   void widen(const Tensor&, const Nf4Matrix&) override {}
+  void cast_fp8(const Fp8Cast&) override {}
+  void multiply_fp8(const Fp8Product&) override {}
   void norm_forward(const NormForward&) override {}
   void norm_backward(const NormBackward&) override {}
   void head_norm_forward(const HeadNormForward&) override {}

@@ -70,6 +70,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
   a.mlp = mlp_->allocate(arena, name, keep, shared.mlp);
   if (adapters_.rank > 0) a.low = allocate_low_rank(arena, name, adapters_, rows, dtype_);
+  a.fp8_scales = allocate_fp8_scales(arena, name, fp8_);
   return a;
 }
 
@@ -122,7 +123,10 @@ BlockLinears Block::linears_of(const TensorRanks& ranks, const Unit& unit, const
                                const BlockParts& parts) const {
   BlockAdapters adapters = parts.adapters;
   adapters.low = a.low;
-  return {ranks.device(), parameters_, {&unit, w, gradient}, parts.quantized, std::move(adapters)};
+  BlockFp8 fp8 = parts.fp8;
+  fp8.kept = a.fp8_scales;
+  return {ranks.device(),  parameters_,         {&unit, w, gradient},
+          parts.quantized, std::move(adapters), std::move(fp8)};
 }
 
 void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& w,

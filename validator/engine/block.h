@@ -37,7 +37,8 @@ struct BlockActivations {
   Tensor mean2, rstd2;  ///< [part]
   Tensor norm2;         ///< [part, hidden]; then its gradient
   MlpActivations mlp;
-  LowRank low;  ///< of adapters
+  LowRank low;        ///< of adapters
+  Tensor fp8_scales;  ///< of products in fp8 (fp8.h)
 };
 
 /// Another block's, in the same memory: what the host knows of it is its own.
@@ -67,18 +68,20 @@ struct BlockParts {
   BlockExperts experts;
   BlockQuantized quantized;
   BlockAdapters adapters;  ///< without what a pass keeps
+  BlockFp8 fp8;            ///< the same
 };
 
 class Block {
  public:
   /// `spec` of this rank's part (tensor_share.h).
   Block(const DecoderSpec& spec, const DecoderLayout& layout, const Heads& heads, DType dtype,
-        std::unique_ptr<Mlp> mlp)
+        Fp8Recipe fp8, std::unique_ptr<Mlp> mlp)
       : spec_(spec),
         parameters_(layout.block),
         adapters_(layout.adapters),
         heads_(heads),
         dtype_(dtype),
+        fp8_(fp8),
         mlp_(std::move(mlp)) {}
 
   /// Before any pass; `attention` outlives the block.
@@ -131,6 +134,7 @@ class Block {
   AdapterParameters adapters_;  ///< rank 0: none
   Heads heads_;
   DType dtype_;
+  Fp8Recipe fp8_;
   std::unique_ptr<Mlp> mlp_;
   const SelfAttention* attention_ = nullptr;
 };

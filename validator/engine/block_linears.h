@@ -1,8 +1,10 @@
-// The matrix products of one block in one pass: y = x wᵀ + b, and what adapters add to it.
+// The matrix products of one block in one pass: y = x wᵀ + b, in fp8 or as computed, and what
+// adapters add to it.
 #pragma once
 
 #include <utility>
 
+#include "engine/fp8.h"
 #include "engine/lora/adapters.h"
 #include "engine/lora/quantized.h"
 #include "engine/unit_tensors.h"
@@ -13,17 +15,18 @@ namespace shardplan::validator {
 class BlockLinears {
  public:
   BlockLinears(Backend& device, const BlockParameters& parameters, const UnitTensors& block,
-               BlockQuantized quantized, BlockAdapters adapters)
+               BlockQuantized quantized, BlockAdapters adapters, BlockFp8 fp8)
       : device_(device),
         parameters_(parameters),
         block_(block),
         quantized_(std::move(quantized)),
-        adapters_(std::move(adapters)) {}
+        adapters_(std::move(adapters)),
+        fp8_(std::move(fp8)) {}
 
   /// `biased`: this rank is the one that adds the bias, if there is any.
   void forward(Linear l, const Tensor& y, const Tensor& x, bool biased = true) const;
   /// What backward() reads of a product that is not made again.
-  void repeat_low(Linear l, const Tensor& x) const { adapters_.repeat(device_, l, x); }
+  void repeat_read(Linear l, const Tensor& x) const;
   /// The gradients of what is trained, then, in the place of x or elsewhere, of x; returns whether
   /// that one is needed, and so made.
   bool backward(Linear l, const Tensor& dy, const Tensor& x, const Tensor& dx) const;
@@ -36,6 +39,7 @@ class BlockLinears {
   UnitTensors block_;
   BlockQuantized quantized_;
   BlockAdapters adapters_;
+  BlockFp8 fp8_;  ///< without adapters
 };
 
 }  // namespace shardplan::validator

@@ -31,7 +31,7 @@ class Decoder final : public Network {
         run_(run),
         places_(run.context.places(run.sequence)),
         layout_(stage_layout(lay_out_share(spec, run.share, run.experts), run.stage)),
-        block_(spec_, layout_, heads_of(spec_, run), run.dtype, make_mlp()) {}
+        block_(spec_, layout_, heads_of(spec_, run), run.dtype, run.fp8, make_mlp()) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
@@ -60,6 +60,7 @@ class Decoder final : public Network {
     slots_.resize(index(slots));
     if (const std::int64_t elements = largest_quantized(units()); elements > 0)
       widened_ = rt.arena.allocate("widened", Category::workspace, run_.dtype, {elements});
+    fp8_ = allocate_fp8(rt.arena, run_.fp8, spec_, rows());
     const auto ids = [&](const char* name, std::int64_t micro_batches) {
       return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
     };
@@ -205,6 +206,7 @@ class Decoder final : public Network {
   }
   BlockParts parts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
     BlockParts parts;
+    parts.fp8 = fp8_;
     for_each_part(pass, i, [&](int part) {
       const UnitTensors unit{&units()[index(part)], weights.acquire(part), {}};
       if (unit.unit->kind == Unit::Kind::experts) {
@@ -461,6 +463,7 @@ class Decoder final : public Network {
   Tensor widened_;  ///< a matrix of 4 bits, while it is multiplied with
   Tensor tokens_;   ///< [slots, rows] int32, on the first stage
   Tensor targets_;  ///< [rows] int32, on the last
+  BlockFp8 fp8_;    ///< without what blocks keep
   Tensor table_;    ///< [rows of a sequence, head_dim]
   // Of the step under way.
   std::vector<Slot> slots_;

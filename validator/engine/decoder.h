@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "device/fp8.h"
 #include "engine/network.h"
 #include "model/context_share.h"
 #include "model/spec.h"
@@ -24,6 +25,7 @@ struct DecoderRun {
   double capacity_factor = 0;
   /// What blocks keep waits on the host for the backward pass. Not with stages of a pipeline.
   bool keeps_on_host = false;
+  Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products; without a tensor degree
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

@@ -35,6 +35,17 @@ Keep keep_of(Checkpointing checkpointing) {
   return Keep::everything;
 }
 
+Fp8Recipe fp8_of(LinearRecipe recipe) {
+  switch (recipe) {
+    case LinearRecipe::fp8_tensorwise:
+      return Fp8Recipe::tensorwise;
+    case LinearRecipe::fp8_rowwise:
+      return Fp8Recipe::rowwise;
+    default:
+      return Fp8Recipe::none;  // the loader refuses the rest for this engine
+  }
+}
+
 struct NamedPath {
   std::string_view name;
   IoPath path;
@@ -146,7 +157,8 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    {rank.context, context_ranks()},
                                    {rank.experts, expert_ranks()},
                                    plan().framework.native.capacity_factor,
-                                   keeps_on_host()});
+                                   keeps_on_host(),
+                                   fp8_of(plan().precision.linear)});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -18,6 +18,7 @@ void check_adapters(Laboratory& lab, DType dtype);
 void check_attention(Laboratory& lab, DType dtype);
 void check_embedding(Laboratory& lab, DType dtype);
 void check_experts(Laboratory& lab, DType dtype);
+void check_fp8(Laboratory& lab, DType dtype);
 void check_loss(Laboratory& lab, DType dtype);
 void check_sums(Laboratory& lab, DType dtype);
 void check_adamw(Laboratory& lab, DType dtype);

@@ -5,8 +5,19 @@
 #include <cstdint>
 #include <cstring>
 
+#include "device/fp8.h"
+
 namespace shardplan::validator {
 namespace {
+
+/// An element of 8 bits, as its code.
+template <DType kType>
+struct Eight {
+  std::uint8_t code = 0;
+  Eight() = default;
+  explicit Eight(double value) : code(encode_fp8(static_cast<float>(value), kType)) {}
+  explicit operator double() const { return static_cast<double>(decode_fp8(code, kType)); }
+};
 
 template <class Body>
 void with_type(DType dtype, Body&& body) {
@@ -19,6 +30,10 @@ void with_type(DType dtype, Body&& body) {
       return body(Eigen::bfloat16{});
     case DType::f16:
       return body(Eigen::half{});
+    case DType::e4m3:
+      return body(Eight<DType::e4m3>{});
+    case DType::e5m2:
+      return body(Eight<DType::e5m2>{});
     case DType::i32:
       return body(std::int32_t{});
     default:

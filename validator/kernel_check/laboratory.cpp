@@ -136,6 +136,18 @@ Pair Laboratory::output(Shape shape) {
                std::vector<double>(static_cast<std::size_t>(shape.numel()), poison));
 }
 
+Pair Laboratory::narrow(Shape shape, DType dtype) {
+  const double poison = std::numeric_limits<double>::quiet_NaN();
+  return place(shape, dtype, dtype,
+               std::vector<double>(static_cast<std::size_t>(shape.numel()), poison));
+}
+
+Pair Laboratory::scales(Shape shape) {
+  const double poison = std::numeric_limits<double>::quiet_NaN();
+  return place(shape, DType::f32, DType::f32,
+               std::vector<double>(static_cast<std::size_t>(shape.numel()), poison));
+}
+
 std::int32_t Laboratory::random_below(std::int32_t limit) {
   return std::uniform_int_distribution<std::int32_t>(0, limit - 1)(random_);
 }

@@ -62,6 +62,8 @@ class Laboratory {
   Pair integers(const std::vector<std::int32_t>& values);
   Pair output(Shape shape);                             ///< poisoned, in the type under test
   Pair typed(Shape shape, DType dtype, double stddev);  ///< normal, in a type of its own
+  Pair narrow(Shape shape, DType dtype);                ///< poisoned, of 8 bits on both sides
+  Pair scales(Shape shape);                             ///< poisoned, fp32 on both sides
 
   struct Result {
     std::string name;

@@ -27,6 +27,7 @@ const std::map<std::string, Check> kFamilies = {{"activations", check_activation
                                                 {"elements", check_elements},
                                                 {"embedding", check_embedding},
                                                 {"experts", check_experts},
+                                                {"fp8", check_fp8},
                                                 {"head-norms", check_head_norms},
                                                 {"linear", check_linear},
                                                 {"loss", check_loss},
@@ -85,6 +86,11 @@ int run(int argc, char** argv) {
           CLI::CheckedTransformer(std::map<std::string, Keep>{{"everything", Keep::everything},
                                                               {"products", Keep::products},
                                                               {"inputs", Keep::inputs}}));
+  speed->add_option("--fp8", options.fp8, "Products of blocks in fp8, and how they are scaled")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Fp8Recipe>{{"none", Fp8Recipe::none},
+                                           {"tensorwise", Fp8Recipe::tensorwise},
+                                           {"rowwise", Fp8Recipe::rowwise}}));
   CLI::App* rates = app.add_subcommand(
       "rates", "Times what `shardplan calibrate` fits for the native engine, as a JSON record");
   CLI11_PARSE(app, argc, argv);

@@ -127,7 +127,8 @@ std::string family_table(const std::map<std::string, FamilyTime>& families, doub
 
 std::string speed_report(const SpeedOptions& options) {
   const DecoderSpec spec = spec_of(options);
-  const DecoderRun run{options.micro_batch, options.sequence, options.dtype, options.keep};
+  DecoderRun run{options.micro_batch, options.sequence, options.dtype, options.keep};
+  run.fp8 = options.fp8;
   const TrainingOptions training = training_of(options);
   RandomTokens batches(options.micro_batch * options.sequence, spec.vocabulary);
   const std::int64_t extent = dry_extent(spec, run, training, batches);

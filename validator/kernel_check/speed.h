@@ -17,6 +17,7 @@ struct SpeedOptions {
   DType dtype = DType::bf16;
   bool master = true;  ///< fp32 masters and moments; without: everything in `dtype`
   Keep keep = Keep::everything;
+  Fp8Recipe fp8 = Fp8Recipe::none;
   int steps = 8;
 };
 

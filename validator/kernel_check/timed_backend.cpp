@@ -39,8 +39,8 @@ std::map<std::string, FamilyTime> TimedBackend::stop() {
     FamilyTime& family = families[timed.family];
     ++family.calls;
     family.seconds += inner_.seconds_between(timed.begin, timed.end);
-    family.light_seconds +=
-        std::max(timed.work.flops / rates_.flops, timed.work.bytes / rates_.bandwidth);
+    family.light_seconds += std::max(timed.work.share_of_peak * timed.work.flops / rates_.flops,
+                                     timed.work.bytes / rates_.bandwidth);
     family.work.flops += timed.work.flops;
     family.work.bytes += timed.work.bytes;
   }
@@ -133,6 +133,24 @@ void TimedBackend::multiply_columns(const ColumnProduct& o) {
 void TimedBackend::widen(const Tensor& to, const Nf4Matrix& from) {
   time("4 bits to elements", {0, bytes_of(to, from.codes, from.scales)},
        [&] { inner_.widen(to, from); });
+}
+
+void TimedBackend::cast_fp8(const Fp8Cast& o) {
+  const double read = bytes_of(o.from) * (o.scaled ? 1 : 2);
+  const double written = bytes_of(o.to.values, o.turned.values);
+  time(o.turned.values.empty() ? "casts to fp8" : "casts to fp8, turned", {0, read + written},
+       [&] { inner_.cast_fp8(o); });
+}
+
+void TimedBackend::multiply_fp8(const Fp8Product& o) {
+  // Their units have twice the rate of 16 bits.
+  Work work = product(o.c, o.a.values.width(), bytes_of(o.a.values, o.b.values, o.c));
+  work.share_of_peak = 0.5;
+  const bool slopes = o.a.values.dtype == DType::e5m2;
+  time(o.fast   ? "products in fp8, fast"
+       : slopes ? "products in fp8, e5m2"
+                : "products in fp8",
+       work, [&] { inner_.multiply_fp8(o); });
 }
 
 void TimedBackend::norm_forward(const NormForward& o) {

@@ -16,6 +16,7 @@ namespace shardplan::validator {
 struct Work {
   double flops = 0;
   double bytes = 0;
+  double share_of_peak = 1;  ///< of the time that products in the model's type would take
 };
 
 struct FamilyTime {
@@ -82,6 +83,8 @@ class TimedBackend final : public Backend {
   void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) override;
   void multiply_columns(const ColumnProduct& o) override;
   void widen(const Tensor& to, const Nf4Matrix& from) override;
+  void cast_fp8(const Fp8Cast& o) override;
+  void multiply_fp8(const Fp8Product& o) override;
   void norm_forward(const NormForward& o) override;
   void norm_backward(const NormBackward& o) override;
   void head_norm_forward(const HeadNormForward& o) override;

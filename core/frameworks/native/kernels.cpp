@@ -126,6 +126,7 @@ class WorkList {
 
   /// Of a matrix of the block, which adapters may be beside, and which may have 4 bits.
   void add_block_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow_linear(outputs, inputs);
     widen(l);
     add(product(n_, n_.rows, outputs, inputs));
     const NativeAdapters& of = n_.layout.block.of(l);
@@ -135,6 +136,7 @@ class WorkList {
   }
   /// False: the pass ends there.
   bool add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow_linear_backward(outputs, inputs);
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
     if (of.parts > 0) {
@@ -236,6 +238,43 @@ class WorkList {
   NativeWork take() { return std::move(work_); }
 
  private:
+  void add_narrow_linear(std::int64_t outputs, std::int64_t inputs) {
+    cast(n_.rows, inputs, true, 1, 0);
+    cast(outputs, inputs, true, 1, 0);
+    add(narrow_product(n_.rows, outputs, inputs));
+  }
+  /// Scales of whole matrices are there from the forward pass.
+  bool add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
+    cast(n_.rows, outputs, true, 1, 1);
+    cast(n_.rows, inputs, false, 0, 1);
+    add(narrow_product(outputs, inputs, n_.rows));
+    cast(outputs, inputs, false, 0, 1);
+    add(narrow_product(n_.rows, inputs, outputs));
+    return true;
+  }
+  Kernel narrow_product(std::int64_t rows, std::int64_t outputs, std::int64_t inner) const {
+    Kernel k = product(n_, rows, outputs, inner);
+    k.type = n_.recipe().type;
+    return k;
+  }
+  /// A matrix in 8 bits, each way 0 or 1 times; `found`: with the scale of all of it. Scales of
+  /// rows are found by the block that has the row, those of columns in a pass before.
+  void cast(std::int64_t rows, std::int64_t columns, bool found, int straight, int turned) {
+    const Kernel numbers = pass_over(n_, 1, 64, 16);
+    const Kernel search = pass_over(n_, rows, n_.width * columns, 1);
+    const auto write = [&](std::int64_t n) {  // copies
+      add(pass_over(n_, rows, (n_.width + n) * columns, n * columns));
+    };
+    if (!n_.recipe().by_rows) {
+      if (found)
+        for (const Kernel& k : {search, numbers}) add(k);
+      return write(straight + turned);
+    }
+    if (straight > 0) write(1);
+    if (turned == 0) return;
+    for (const Kernel& k : {numbers, search, numbers}) add(k);
+    write(1);
+  }
   /// As many products as layers of the matrix are adapted, alike in size here.
   void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
                  std::int64_t inner) {

@@ -47,6 +47,13 @@ struct NativeBlock {
   std::int64_t rank = 0;                   ///< of adapters; 0: there are none
   std::array<NativeAdapters, 4> adapters;  ///< by NativeLinear
 
+  struct Sides {
+    std::int64_t outputs, inputs;
+  };
+  /// Of the matrices of a block without experts, by NativeLinear.
+  std::array<Sides, 4> sides() const {
+    return {{{packed, hidden}, {hidden, query_width}, {up, hidden}, {hidden, inner}}};
+  }
   const NativeAdapters& of(NativeLinear l) const { return adapters[static_cast<std::size_t>(l)]; }
   /// The first that has adapters; of a block that has any.
   NativeLinear lowest() const {

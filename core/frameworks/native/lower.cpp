@@ -62,6 +62,10 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   if (n.stage >= 2)
     for (const std::int64_t slot : n.slots(true)) b.resident(Category::communication_buffers, slot);
   if (n.layout.quantized.count > 0) b.resident(Category::workspace, n.widened());
+  if (n.narrow()) {
+    b.resident(Category::workspace, n.narrow_operands());
+    b.resident(Category::workspace, n.narrow_scales());
+  }
   if (n.plan.framework.native.device == NativeDevice::cuda)
     b.resident(Category::workspace, cuda_workspace(n));
   b.resident(Category::logits_and_loss, kAllocationUnit);  // the loss

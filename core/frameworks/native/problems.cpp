@@ -76,8 +76,43 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+/// Products in 8 bits, and what they do not go with.
+std::optional<DivisionProblem> native_recipe_problem(const Plan& plan) {
+  const Precision& p = plan.precision;
+  if (p.linear == LinearRecipe::computed) return std::nullopt;
+  if (recipe_of(p.linear).cast != OperandCast::eager)
+    return DivisionProblem{
+        "precision.linear",
+        fmt::format("the native engine has no products in {}", recipe_of(p.linear).words),
+        "bf16, fp8-tensorwise or fp8-rowwise"};
+  if (size_of(p.params) != 2)
+    return DivisionProblem{"precision.linear",
+                           fmt::format("the native engine has products in fp8 beside 16 bits, not "
+                                       "beside {}",
+                                       name_of(p.params)),
+                           "bf16-pure, bf16-master or fp16-master with it"};
+  if (recipe_of(p.linear).by_rows && plan.framework.native.device == NativeDevice::cuda &&
+      plan.cluster.gpu.compute_capability != "9.0")
+    return DivisionProblem{
+        "precision.linear",
+        fmt::format("cuBLASLt has scales of rows at compute capability 9.0, {} has {}",
+                    plan.cluster.gpu.name, plan.cluster.gpu.compute_capability),
+        "fp8-tensorwise"};
+  if (plan.parallel.tensor > 1)
+    return DivisionProblem{"parallel.tensor",
+                           "the native engine's scales of fp8 are of whole matrices, which ranks "
+                           "that share layers do not have",
+                           "1, or precision.linear bf16"};
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
   const Precision& p = plan.precision;
+  if (auto problem = native_recipe_problem(plan)) return problem;
   if (p.autocast())
     return DivisionProblem{"precision",
                            fmt::format("the native engine has no autocast ({})", p.name),
@@ -172,7 +207,40 @@ std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
 
 }  // namespace
 
+namespace {
+
+/// Networks and sizes that the engine has no products in 8 bits for.
+std::optional<DivisionProblem> recipe_sides_problem(const Model& model, const Plan& plan) {
+  const ProductRecipe& recipe = recipe_of(plan.precision.linear);
+  if (recipe.cast == OperandCast::none) return std::nullopt;
+  const auto problem = [](Said message, std::string_view expected) {
+    return DivisionProblem{"precision.linear", std::move(message), std::string(expected)};
+  };
+  const NativeLayout layout = native_layout(model, Parallel{});
+  if (!layout.decoder) return problem("the native engine has no products in fp8 of an mlp", "bf16");
+  if (layout.block.experts > 0)
+    return problem("the native engine has no products in fp8 of experts", "bf16");
+  const NativeBlock& b = layout.block;
+  for (const std::int64_t side : {b.hidden, b.packed, b.query_width, b.up, b.inner})
+    if (side % recipe.multiple != 0)
+      return problem(fmt::format("{} does not divide the {} rows or columns of a matrix, as "
+                                 "cuBLASLt wants",
+                                 recipe.multiple, side),
+                     "bf16");
+  const Workload& w = plan.workload;
+  const std::int64_t rows = checked_mul(w.micro_batch, w.sequence_length / plan.parallel.context);
+  if (rows % recipe.multiple != 0)
+    return problem(fmt::format("{} does not divide the {} tokens that a rank has of a "
+                               "micro-batch, as cuBLASLt wants",
+                               recipe.multiple, rows),
+                   "another micro_batch or sequence_length");
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan) {
+  if (auto problem = recipe_sides_problem(model, plan)) return problem;
   if (auto problem = native_adapters_problem(model)) return problem;
   if (auto problem = experts_problem(model, plan)) return problem;
   if (plan.checkpoint_share.offload && model.facts.model_type == "mlp")

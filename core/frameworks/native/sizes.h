@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "formats/product_recipe.h"
 #include "frameworks/native/layout.h"
 #include "frameworks/native/stages.h"
 #include "plan/group.h"
@@ -177,6 +178,36 @@ struct Native {
   /// And in a backward pass: gradients of two blocks in fp32.
   std::int64_t ring_gradients() const { return context > 1 ? 2 * statistic(key_columns()) : 0; }
 
+  /// How the products of blocks are cast to 8 bits.
+  const ProductRecipe& recipe() const { return recipe_of(plan.precision.linear); }
+  bool narrow() const { return recipe().cast != OperandCast::none; }
+  /// A scale, or one for each of some rows, with its reciprocal: at 16 bytes.
+  static std::int64_t scales(std::int64_t count) { return round_up(8 * count, std::int64_t{16}); }
+  /// What a block keeps of its matrices from pass to pass: the scales of what each is multiplied
+  /// with, and its own.
+  std::int64_t kept_scales() const {
+    return narrow() && !recipe().by_rows ? native_tensor(2 * 4 * scales(1), 1) : 0;
+  }
+  /// The operands of one product, of the matrix that needs most: forward its input and itself;
+  /// backward the result's gradient both ways, and one of the two turned.
+  std::int64_t narrow_operands() const {
+    std::int64_t bytes = 0;
+    for (const auto& [outputs, inputs] : layout.block.sides()) {
+      const std::int64_t x = checked_mul(rows, inputs), w = checked_mul(outputs, inputs);
+      const std::int64_t slopes = checked_mul(2 * rows, outputs);
+      bytes = std::max({bytes, x + w, slopes + std::max(x, w)});
+    }
+    return native_tensor(bytes, 1);
+  }
+  /// And their scales: of a gradient, or of each row.
+  std::int64_t narrow_scales() const {
+    std::int64_t bytes = scales(1);
+    for (const auto& [outputs, inputs] : layout.block.sides())
+      if (recipe().by_rows)
+        bytes = std::max(bytes, scales(rows) + scales(outputs) + scales(inputs));
+    return native_tensor(bytes, 1);
+  }
+
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
     const NativeBlock& k = layout.block;
@@ -189,7 +220,7 @@ struct Native {
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
     for (const NativeAdapters& of : k.adapters)
       if (of.parts > 0) sum += matrix(of.parts * k.rank);
-    return sum;
+    return sum + kept_scales();
   }
   std::int64_t everything() const { return products() + renewed(); }
   /// What a block keeps for the backward pass, with the residual stream before it.

@@ -414,15 +414,14 @@ class JobLoader {
   void check_recipe() {
     const ProductRecipe& recipe = recipe_of(plan().precision.linear);
     if (recipe.cast == OperandCast::none) return;
-    const auto refuse = [&](Said message, std::string_view expected) {
-      reader_.fail("precision.linear", std::move(message), std::string(expected));
-    };
     const Plan& p = plan();
     if (lacks(p.cluster.gpu, recipe.units))
-      refuse(say("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
+      reader_.fail("precision.linear", say("{} has no {}", p.cluster.gpu.name, recipe.wants),
+                   "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
-      refuse("is for full training with plain parameters",
-             "framework single, ddp, fsdp2 or megatron, method full");
+      reader_.fail("precision.linear", "is for full training with plain parameters",
+                   "framework single, ddp, fsdp2, megatron or native, method full");
+    if (traits_of(p).is_own_engine) return;  // it has limits and casts of its own
     check_recipe_widths(recipe);
     warn("precision.linear", std::string(recipe.caveat));
     if (recipe.cast == OperandCast::kept && expert_count(job_.model) > 0)

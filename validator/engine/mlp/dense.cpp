@@ -36,7 +36,7 @@ class DenseMlp final : public Mlp {
   void repeat(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
               const Tensor& x) const override {
     activate(ranks, p, a, x);
-    p.linears.repeat_low(Linear::down, a.activated);
+    p.linears.repeat_read(Linear::down, a.activated);
   }
 
   void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& /*x*/) const override {

@@ -53,6 +53,7 @@ CudaBackend::CudaBackend(int device) : device_(device) {
   launch_.stream = stream(Stream::compute);
   note("CUDA streams");
   linear_ = std::make_unique<Linear>();
+  fp8_ = std::make_unique<Fp8Products>(linear_->handle(), device);
   note("cuBLAS handle");
   if (auto cudnn = make_cudnn_attention()) {
     attentions_.push_back(std::move(cudnn));

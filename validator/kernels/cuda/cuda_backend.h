@@ -13,6 +13,7 @@
 
 #include "device/backend.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/fp8_products.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/linear.h"
 
@@ -69,6 +70,8 @@ class CudaBackend : public Backend {
 
   void multiply_columns(const ColumnProduct& o) override;
   void widen(const Tensor& to, const Nf4Matrix& from) override;
+  void cast_fp8(const Fp8Cast& o) override;
+  void multiply_fp8(const Fp8Product& o) override;
   void norm_forward(const NormForward& o) override;
   void norm_backward(const NormBackward& o) override;
   void head_norm_forward(const HeadNormForward& o) override;
@@ -114,6 +117,7 @@ class CudaBackend : public Backend {
   std::vector<cudaEvent_t> events_;
   std::vector<void*> blocks_;
   std::unique_ptr<Linear> linear_;
+  std::unique_ptr<Fp8Products> fp8_;
   std::vector<std::unique_ptr<Attention>> attentions_;
   std::function<void()> watcher_;
 };

@@ -47,6 +47,14 @@ void CudaBackend::widen(const Tensor& to, const Nf4Matrix& from) {
   cuda::widen_nf4(launch_, to, from);
 }
 
+void CudaBackend::cast_fp8(const Fp8Cast& o) {
+  cuda::cast_fp8(launch_, o);
+}
+
+void CudaBackend::multiply_fp8(const Fp8Product& o) {
+  fp8_->multiply(launch_, o);
+}
+
 void CudaBackend::norm_forward(const NormForward& o) {
   cuda::norm_forward(launch_, o);
 }

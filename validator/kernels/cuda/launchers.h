@@ -22,6 +22,9 @@ void add(const Launch& launch, const Tensor& to, const Tensor& x);
 // nf4.cu
 void widen_nf4(const Launch& launch, const Tensor& to, const Nf4Matrix& from);
 
+// fp8.cu; scratch of 4 KB
+void cast_fp8(const Launch& launch, const Fp8Cast& o);
+
 // norm.cu
 void norm_forward(const Launch& launch, const NormForward& o);
 void norm_backward(const Launch& launch, const NormBackward& o);

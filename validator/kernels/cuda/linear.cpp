@@ -4,23 +4,10 @@
 #include <array>
 #include <string>
 
-#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
 namespace {
-
-cudaDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return CUDA_R_32F;
-    case DType::bf16:
-      return CUDA_R_16BF;
-    case DType::f16:
-      return CUDA_R_16F;
-    default:
-      throw DeviceError("matrix products work on fp32, bf16 and fp16 alone");
-  }
-}
 
 /// The largest power of two, 256 at most, that divides every address.
 std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
@@ -30,32 +17,6 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
   }
   return static_cast<std::int64_t>(bits & (~bits + 1));
 }
-
-template <class T>
-void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, T value) {
-  check(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof(value)),
-        "cublasLtMatmulDescSetAttribute");
-}
-
-template <class T>
-void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
-         T value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)),
-        "cublasLtMatmulPreferenceSetAttribute");
-}
-
-struct Layout {
-  Layout(DType dtype, std::int64_t rows, std::int64_t cols, std::int64_t stride) {
-    check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(rows),
-                                     static_cast<std::uint64_t>(cols), stride),
-          "cublasLtMatrixLayoutCreate");
-  }
-  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-
-  cublasLtMatrixLayout_t layout = nullptr;
-};
 
 }  // namespace
 
@@ -72,16 +33,16 @@ struct Linear::Plan {
     set(description, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (shape.bias) {
       set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(shape.dtype));
+      set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, matmul_type(shape.dtype));
     }
   }
   ~Plan() { cublasLtMatmulDescDestroy(description); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  Layout a;
-  Layout b;
-  Layout c;
+  MatmulLayout a;
+  MatmulLayout b;
+  MatmulLayout c;
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
 };

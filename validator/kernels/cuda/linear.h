@@ -27,6 +27,8 @@ class Linear {
                        bool accumulate);
   void multiply_columns(const Launch& launch, const ColumnProduct& o);
 
+  cublasLtHandle_t handle() const { return handle_; }
+
   /// What cuBLAS's documentation asks for on this architecture.
   static constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 

@@ -132,6 +132,8 @@ class HostBackend final : public Backend {
   }
   void multiply_columns(const ColumnProduct& o) override { host::multiply_columns(o); }
   void widen(const Tensor& to, const Nf4Matrix& from) override { host::widen_nf4(to, from); }
+  void cast_fp8(const Fp8Cast& o) override { host::cast_fp8(o); }
+  void multiply_fp8(const Fp8Product& o) override { host::multiply_fp8(o); }
   void norm_forward(const NormForward& o) override { host::norm_forward(o); }
   void norm_backward(const NormBackward& o) override { host::norm_backward(o); }
   void head_norm_forward(const HeadNormForward& o) override { host::head_norm_forward(o); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/expert_operands.h"
+#include "device/fp8.h"
 #include "device/nf4.h"
 #include "device/operands.h"
 
@@ -16,6 +17,10 @@ void multiply_columns(const ColumnProduct& o);
 
 // nf4.cpp
 void widen_nf4(const Tensor& to, const Nf4Matrix& from);
+
+// fp8.cpp
+void cast_fp8(const Fp8Cast& o);
+void multiply_fp8(const Fp8Product& o);
 
 // norms.cpp
 void norm_forward(const NormForward& o);

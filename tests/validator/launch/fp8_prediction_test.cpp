@@ -1,0 +1,99 @@
+// core's prediction of products in fp8 beside a dry run of the engine.
+#include "validator/launch/prediction.h"
+
+namespace shardplan::validator::fp8_prediction_test {
+namespace {
+
+using namespace testing;
+
+/// `document` with the blocks' products in 8 bits.
+Json narrowed(Json document, const char* linear) {
+  document["precision"] = {{"preset", document["precision"]}, {"linear", linear}};
+  return document;
+}
+
+class Fp8Stage : public ::testing::TestWithParam<int> {};
+
+TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+    for (const char* cluster : {"1xH200", "4xH200"}) {
+      const auto what = fmt::format("{} on {}", linear, cluster);
+      for (const char* model : {"gpt2", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
+        for (const char* checkpointing : {"none", "selective", "full"})
+          expect_same(
+              narrowed(job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 1008, 2),
+                       linear),
+              fmt::format("{}, {}, {}", what, model, checkpointing));
+      expect_same(
+          narrowed(job("llama-3.2-1b", GetParam(), cluster, "bf16-pure", "none", 1, 16), linear),
+          what + ", pure");
+      expect_same_offloaded(
+          narrowed(job("llama-3.2-1b", GetParam(), cluster, "fp16-master", "full", 2, 512), linear),
+          what);
+    }
+  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+    expect_same(ringed(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
+                                    "selective", 1, 4096),
+                                linear),
+                       2),
+                std::string(linear) + ", shared sequences");
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, Fp8Stage, ::testing::Values(0, 1, 2, 3));
+
+class Fp8Pipeline : public ::testing::TestWithParam<int> {};
+
+TEST_P(Fp8Pipeline, of_products_in_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      expect_same_of_stages(staged(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
+                                                checkpointing, 2, 1024, 4),
+                                            linear),
+                                   2, "interleaved", 2),
+                            fmt::format("{}, {}", linear, checkpointing));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, Fp8Pipeline, ::testing::Values(0, 1));
+
+TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
+  const auto refused = [](Json document, const char* words) {
+    try {
+      compare(document);
+      FAIL() << words;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const auto plain = [](const Json& model, const char* cluster, const char* precision,
+                        std::int64_t sequence) {
+    return job(model, 0, cluster, precision, "none", 1, sequence);
+  };
+  const Json fine = plain("llama-3.2-1b", "4xH200", "bf16-master", 512);
+  refused(narrowed(fine, "fp8-delayed"), "no products in fp8 with delayed scaling");
+  refused(narrowed(fine, "mxfp8"), "H200");
+  refused(shared(narrowed(fine, "fp8-tensorwise"), 2), "whole matrices");
+  Json adapters = narrowed(fine, "fp8-tensorwise");
+  adapters["workload"]["method"] = "lora";
+  adapters["workload"]["lora"] = {{"rank", 8}};
+  refused(adapters, "full training");
+  refused(narrowed(plain("llama-3.2-1b", "1xH200", "fp32", 512), "fp8-tensorwise"), "fp32");
+  refused(narrowed(plain("llama-3.2-1b", "1xA100-80GB", "bf16-pure", 512), "fp8-tensorwise"),
+          "fp8 units");
+  refused(narrowed(plain("llama-3.2-1b", "1xL40S", "bf16-pure", 512), "fp8-rowwise"),
+          "compute capability 9.0");
+  refused(narrowed(plain("llama-3.2-1b", "1xH200", "bf16-pure", 500), "fp8-tensorwise"),
+          "500 tokens");
+  const Json sparse{{"model_type", "mixtral"},  {"hidden_size", 256},
+                    {"intermediate_size", 448}, {"num_hidden_layers", 2},
+                    {"num_local_experts", 4},   {"num_attention_heads", 8},
+                    {"num_key_value_heads", 4}, {"vocab_size", 1000}};
+  refused(narrowed(plain(sparse, "1xH200", "bf16-pure", 512), "fp8-tensorwise"), "of experts");
+  refused(narrowed(plain({{"mlp", {784, 128, 16}}}, "1xH200", "bf16-pure", 16), "fp8-tensorwise"),
+          "mlp");
+  const Json odd{{"model_type", "llama"},  {"hidden_size", 32},        {"intermediate_size", 72},
+                 {"num_hidden_layers", 1}, {"num_attention_heads", 4}, {"vocab_size", 100}};
+  refused(narrowed(plain(odd, "1xH200", "bf16-pure", 64), "fp8-tensorwise"), "72 rows or columns");
+}
+
+}  // namespace
+}  // namespace shardplan::validator::fp8_prediction_test

@@ -1,0 +1,55 @@
+// What descriptions of matrix products for cuBLASLt are made of.
+#pragma once
+
+#include <cublasLt.h>
+
+#include "kernels/cuda/cuda_check.h"
+#include "memory/tensor.h"
+
+namespace shardplan::validator::cuda {
+
+inline cudaDataType_t matmul_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::e5m2:
+      return CUDA_R_8F_E5M2;
+    default:
+      throw DeviceError("matrix products work on fp32, bf16, fp16 and fp8 alone");
+  }
+}
+
+template <class T>
+void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, T value) {
+  check(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
+}
+
+template <class T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+/// Columns lie one after the other, `stride` elements apart.
+struct MatmulLayout {
+  MatmulLayout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(&layout, matmul_type(dtype), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), stride),
+          "cublasLtMatrixLayoutCreate");
+  }
+  ~MatmulLayout() { cublasLtMatrixLayoutDestroy(layout); }
+  MatmulLayout(const MatmulLayout&) = delete;
+  MatmulLayout& operator=(const MatmulLayout&) = delete;
+
+  cublasLtMatrixLayout_t layout = nullptr;
+};
+
+}  // namespace shardplan::validator::cuda
