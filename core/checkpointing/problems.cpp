@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frameworks/registry.h"
 #include "parallel/degrees.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -14,6 +17,11 @@ std::optional<DivisionProblem> offloading_problem(const Plan& plan) {
   const auto problem = [](std::string reason, std::string_view instead) {
     return DivisionProblem{"activation_offloading", std::move(reason), std::string(instead)};
   };
+  if (traits_of(plan).is_own_engine)
+    return problem(
+        "of PyTorch's hooks: the native engine sends what blocks keep by "
+        "checkpointing.offload",
+        "none, and +offload behind checkpointing (full+offload)");
   if (plan.workload.kind != WorkKind::train)
     return problem("estimated for training of one model alone", "none");
   if (plan.checkpoint_share.offload)
@@ -32,13 +40,68 @@ std::optional<DivisionProblem> offloading_problem(const Plan& plan) {
   return std::nullopt;
 }
 
+/// Whether `model` has feed-forwards that can be tiled, and none that would be by accident: experts
+/// beside shared ones of the same class.
+bool has_tiled(const Model& model) {
+  const auto& weights = model.parameters;
+  if (std::any_of(weights.begin(), weights.end(),
+                  [](const Parameter& p) { return p.kind == ParameterKind::expert; }))
+    return false;
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
+    const auto& ops = s.graph.ops();
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.tiled; });
+  });
+}
+
+/// What a function that runs feed-forwards in parts cannot be estimated with.
+std::optional<DivisionProblem> tiles_problem(const Model& model, const Plan& plan) {
+  if (plan.mlp_tiles == 0) return std::nullopt;
+  const auto problem = [](Said reason, std::string_view instead) {
+    return DivisionProblem{"mlp_tiles", std::move(reason), std::string(instead)};
+  };
+  if (plan.workload.kind != WorkKind::train) return problem("estimated for training alone", "0");
+  const FrameworkTraits& framework = traits_of(plan);
+  if (framework.tiled_mlps == TiledMlps::stops)
+    return problem(
+        "PyTorch stops under DDP: each part marks the gradients of the feed-forward as ready "
+        "(\"Expected to mark a variable ready only once\")",
+        "0, or deepspeed");
+  const bool sums = plan.trainer->tile_sums != TileSums::autograd;
+  if (framework.tiled_mlps == TiledMlps::own_sums && !sums)
+    return problem(
+        "FSDP2 would give up the gathered weights after the first part; the functions "
+        "of axolotl and verl tell it not to",
+        "0, trainer axolotl or verl, or deepspeed");
+  if (framework.tiled_mlps == TiledMlps::unknown)
+    return problem(fmt::format("not estimated under {}", std::string_view(framework.name)),
+                   "0, or single, deepspeed or fsdp2");
+  if (plan.parallel.tensor > 1)
+    return problem("not estimated for weights that a tensor degree divides",
+                   "0, or parallel.tensor 1");
+  if (plan.compile)
+    return problem("not estimated in a compiled step: its function breaks the graph of each layer",
+                   "0, or compile false");
+  if (plan.activation_offloading != ActivationOffloading::none)
+    return problem("beside activation_offloading: its hooks would send what each part keeps too",
+                   "one of them");
+  if (plan.checkpointing == Checkpointing::selective ||
+      plan.checkpointing == Checkpointing::selective_op)
+    return problem("not estimated beside a policy that keeps the results of products",
+                   "0, or checkpointing none, full or blocks");
+  if (!has_tiled(model))
+    return problem("the network has no dense feed-forward that DeepSpeed's TiledMLP takes", "0");
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<DivisionProblem> checkpointing_problem(const Model& model, const Plan& plan) {
   if (auto found = offloading_problem(plan)) return found;
+  if (auto found = tiles_problem(model, plan)) return found;
   if (plan.workload.kind == WorkKind::inference) return std::nullopt;
   const CheckpointShare& share = plan.checkpoint_share;
-  if (share.offload && !plan.recomputes_blocks())
+  // Our own engine sends what blocks keep, whatever that is.
+  if (share.offload && !plan.recomputes_blocks() && !traits_of(plan).is_own_engine)
     return DivisionProblem{"checkpointing.offload",
                            "true, and no block is checkpointed: what waits on the host is the "
                            "input of each that is",

@@ -3,35 +3,49 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "serving/cache_room.h"
 #include "serving/engine_pass.h"
 #include "timing/timeline.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
 
 /// What a job asks of one engine, and in which portions the engine answers it.
 struct Answers {
-  double sequences = 0;    ///< in an iteration
-  double at_once = 0;      ///< for which the cache has room to their last token
-  double most_tokens = 0;  ///< of prompts in a pass
+  std::int64_t sequences = 0;  ///< in an iteration
+  std::int64_t at_once = 0;    ///< for which the cache has room to their last token
+  double most_tokens = 0;      ///< of prompts in a pass
   double prompt = 0, answer = 0;
+  CacheRoom room;
 };
+
+/// The engine as its answers share prompts: those of a prompt that it has itself. Of layers with a
+/// state a later answer finds nothing (vLLM turns its prefix cache off).
+RolloutEngine sharing(const Rlhf& rlhf, std::int64_t engines, std::int64_t sequences) {
+  RolloutEngine engine = *rlhf.rollout;
+  if (rlhf.roles.front().plan.trainer->spreads_completions)
+    engine.completions = ceil_div(engine.completions, engines);
+  engine.completions = std::clamp<std::int64_t>(engine.completions, 1, sequences);
+  if (rlhf.generator->facts.has_state) engine.prefix_caching = false;
+  return engine;
+}
 
 Answers answers_of(const Rlhf& rlhf) {
   const Workload& w = rlhf.generation.workload;
   const Plan& trainer = rlhf.roles.front().plan;
   const RolloutEngine& engine = *rlhf.rollout;
   const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
-  const std::int64_t room = CacheRoom(engine, w).sequences_in(memory.blocks);
-  const auto engines =
-      static_cast<double>(trainer.cluster.world()) / static_cast<double>(engine.tensor_parallel);
-  Answers a;
-  a.sequences =
-      std::ceil(static_cast<double>(trainer.data_ranks() * w.micro_batch) / std::max(1.0, engines));
-  a.at_once = static_cast<double>(std::max<std::int64_t>(1, std::min(room, engine.sequences)));
+  const std::int64_t engines =
+      std::max<std::int64_t>(1, trainer.cluster.world() / engine.tensor_parallel);
+  const std::int64_t sequences =
+      ceil_div(checked_mul(trainer.data_ranks(), w.micro_batch), engines);
+  Answers a{.room = CacheRoom(sharing(rlhf, engines, sequences), w)};
+  a.sequences = sequences;
+  a.at_once = std::clamp<std::int64_t>(a.room.sequences_in(memory.blocks), 1, engine.sequences);
   a.most_tokens = static_cast<double>(engine.batched_tokens);
   a.prompt = static_cast<double>(w.sequence_length);
   a.answer = static_cast<double>(w.generation.new_tokens);
@@ -50,21 +64,22 @@ void add(TimeEstimate& sum, const EnginePassTime& pass, double times) {
 /// So many sequences together, so many times: their prompts in full passes, then a pass for each
 /// token.
 void add_portions(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
-                  double sequences, double portions) {
-  const double tokens = sequences * a.prompt;
+                  std::int64_t sequences, double portions) {
+  const auto tokens = static_cast<double>(a.room.prompt_tokens(sequences));
   const double full = std::floor(tokens / a.most_tokens);
   const auto prompts = [&](double taken) {
     return network.time_of({.prompt_tokens = taken, .prompt_length = std::min(a.prompt, taken)});
   };
   if (full > 0) add(sum, prompts(a.most_tokens), full * portions);
   if (tokens > full * a.most_tokens) add(sum, prompts(tokens - full * a.most_tokens), portions);
-  const EngineLoad decoding{.decoding = sequences, .context = a.prompt + a.answer / 2};
+  const EngineLoad decoding{.decoding = static_cast<double>(sequences),
+                            .context = a.prompt + a.answer / 2};
   add(sum, network.time_of(decoding), a.answer * portions);
 }
 
 /// Time at the GPU's peak rate of what its sequences compute: an engine's products are the
 /// network's.
-double busy_seconds(const Rlhf& rlhf, double sequences, const TimeRates& rates) {
+double busy_seconds(const Rlhf& rlhf, const Answers& a, const TimeRates& rates) {
   Plan plan = rlhf.generation;
   plan.framework = {};
   plan.framework.kind = default_framework(1);
@@ -79,8 +94,9 @@ double busy_seconds(const Rlhf& rlhf, double sequences, const TimeRates& rates) 
   const Pass prompt{w.sequence_length, 0};
   const Pass middle{1, w.sequence_length + w.generation.new_tokens / 2};
   const Pass before{1, middle.past - 1};
-  return sequences * (of_pass(prompt, nullptr) +
-                      static_cast<double>(w.generation.new_tokens) * of_pass(middle, &before));
+  const double prompts = static_cast<double>(a.room.prompt_tokens(a.sequences)) / a.prompt;
+  return prompts * of_pass(prompt, nullptr) +
+         static_cast<double>(a.sequences) * a.answer * of_pass(middle, &before);
 }
 
 void add_handover(TimeEstimate& sum, const Program& handover, const Plan& plan,
@@ -109,13 +125,13 @@ TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
   served.workload.generation.engine = engine;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);
-  const double portions = std::floor(a.sequences / a.at_once);
-  if (portions > 0) add_portions(sum, network, a, a.at_once, portions);
-  const double rest = a.sequences - portions * a.at_once;
+  const std::int64_t portions = a.sequences / a.at_once;
+  if (portions > 0) add_portions(sum, network, a, a.at_once, static_cast<double>(portions));
+  const std::int64_t rest = a.sequences % a.at_once;
   if (rest > 0) add_portions(sum, network, a, rest, 1);
   add_handover(sum, handover, trainer, rates);
-  const double of_one_gpu = a.sequences / static_cast<double>(engine.tensor_parallel);
-  sum.mfu = sum.hfu = busy_seconds(rlhf, of_one_gpu, rates) / sum.step_seconds;
+  sum.mfu = sum.hfu =
+      busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;
   return sum;
 }
 

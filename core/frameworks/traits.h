@@ -14,6 +14,7 @@
 #include "optimizers/given.h"
 #include "parallel/support.h"
 #include "plan/compile.h"
+#include "plan/mlp_tiles.h"
 
 namespace shardplan {
 
@@ -166,6 +167,7 @@ struct FrameworkTraits {
 
   // ---- Passes over a network.
   Required<void (*)(const Plan&, const Segment&, TapeOptions&)> set_tape;
+  Required<TiledMlps> tiled_mlps;
   /// Whether selective checkpointing runs blocks again; else only the attention itself.
   Required<bool> selective_runs_blocks;
   /// A policy that it cannot run, or that cannot be estimated under it.

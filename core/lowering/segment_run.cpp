@@ -84,6 +84,18 @@ std::vector<std::int32_t> parts_of(const Model& model, const Segment& segment, c
   return compiled::cut_between_breaks(model, regime, segment.graph, parts, graph_bytes);
 }
 
+MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
+  MlpTiles tiles;
+  if (!segment.checkpointable || segment.of_images) return tiles;
+  const FrameworkTraits& framework = traits_of(plan);
+  tiles.count = plan.mlp_tiles;
+  tiles.sums =
+      framework.tiled_mlps == TiledMlps::last_part ? TileSums::last_part : plan.trainer->tile_sums;
+  const bool reduced = framework.shards_parameters(plan) && plan.syncs_each_batch();
+  tiles.accumulates = plan.workload.gradient_accumulation > 1 && !reduced;
+  return tiles;
+}
+
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
                        const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
@@ -94,6 +106,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   if (plan.records_graphs()) options.pool = Stream::graphs;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
+  options.tiles = tiles_of(segment, plan);
   options.offloading = plan.activation_offloading;
   options.last_segment = &segment == &model.segments.back();
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);

@@ -25,6 +25,7 @@ ValueId Graph::op(Op op, Extent out) {
   op.out = add_value(out);
   op.autocast = autocast_;
   op.all_tokens = all_tokens_;
+  op.tiled = op.tiled || tiled_;
   ops_.push_back(op);
   return op.out;
 }

@@ -182,6 +182,9 @@ struct Op {
   /// Over all tokens, where tensor-parallel ranks have parts of them: what it reads is put together
   /// for good, and what reads its result takes its own part.
   bool all_tokens = false;
+  /// Of a feed-forward that can run over parts of the sequence, one after the other
+  /// (TapeOptions::tiles).
+  bool tiled = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };
@@ -323,6 +326,8 @@ class Graph {
   void set_autocast(bool reaches) { autocast_ = reaches; }
   /// Whether the ops made from here on are over all tokens (Op::all_tokens).
   void set_all_tokens(bool all) { all_tokens_ = all; }
+  /// Whether the ops made from here on are of a feed-forward that can be tiled (Op::tiled).
+  void set_tiled(bool tiled) { tiled_ = tiled; }
   /// A function of another graph, for an op of this one.
   std::int32_t add_function(Function function);
 
@@ -355,7 +360,7 @@ class Graph {
   const FusedKernel* token_loss_ = nullptr;
   EntropyKind entropy_ = EntropyKind::none;
   bool logits_ = false;
-  bool autocast_ = true, all_tokens_ = false;
+  bool autocast_ = true, all_tokens_ = false, tiled_ = false;
   bool lets_input_go_ = false;
   bool picks_labels_ = false;
   bool cached_ = false, frozen_ = false;

@@ -85,6 +85,15 @@ constexpr std::array kRollout{
         {.key = "layered_summon",
          .help =
              "verl: adapters are collected layer by layer, not with all of the model gathered"}),
+    option<&RolloutEngine::completions>(
+        {.key = "completions",
+         .help = "answers to each prompt (GRPO's group), which share what the cache has of it",
+         .integers = {1, 1 << 20}}),
+    option<&RolloutEngine::prefix_caching>(
+        {.key = "prefix_caching",
+         .help = "answers to the same prompt find its full blocks in the cache",
+         .doc = "answers to the same prompt find its full blocks in the cache "
+                "(vLLM's `enable_prefix_caching`, SGLang's radix cache)"}),
     special<RolloutEngine>(kModelLength),
 };
 

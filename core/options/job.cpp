@@ -133,6 +133,17 @@ constexpr std::array kPlainOptions{
                 "([activations on the host](../explanation/memory.md#activations-on-the-host))",
          .choices = kActivationOffloadings,
          .changes_passes = true}),
+    option<&Plan::mlp_tiles>(
+        {.key = "mlp_tiles",
+         .flag = "--mlp-tiles",
+         .also = "--tiled-mlp-num-shards",
+         .help = "feed-forwards run over so many parts of the sequence, and again backward",
+         .doc = "feed-forwards run over so many parts of the sequence, one after the other, and "
+                "again in the backward pass (ALST's TiledMLP; "
+                "[tiled feed-forwards](../explanation/memory.md#tiled-feed-forwards)); 0: as they "
+                "are",
+         .integers = {0, 1 << 20},
+         .changes_passes = true}),
     special<Plan>({.key = "compile",
                    .flag = "--compile",
                    .also = "--torch-compile",

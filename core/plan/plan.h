@@ -146,6 +146,7 @@ struct Plan {
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers
   ActivationOffloading activation_offloading = ActivationOffloading::none;
+  std::int64_t mlp_tiles = 0;  ///< parts of the sequence that feed-forwards run over; 0: all of it
   std::optional<Compile> compile;  ///< absent: an eager step
   double gradient_clipping = 1.0;  ///< 0: off
   bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel

@@ -14,6 +14,7 @@
 #include "formats/dtype.h"
 #include "formats/product_recipe.h"
 #include "model/model.h"
+#include "plan/mlp_tiles.h"
 #include "program/category.h"
 #include "program/kernel.h"
 #include "program/stream.h"
@@ -187,6 +188,8 @@ struct TapeOptions {
   bool stops_early = true;
   SavedInput saved_input;
   ActivationOffloading offloading = ActivationOffloading::none;
+  MlpTiles tiles;
+  bool casts_given = false;   ///< autocast's copies of weights that train are there already
   bool last_segment = false;  ///< its backward pass follows its forward pass
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;

@@ -34,6 +34,9 @@ struct EngineDescription {
   double exchange_seconds = 10e-6;
   /// Between two passes that the next one's scheduling does not hide. Assumed.
   double pass_seconds = 0.5e-3;
+  /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
+  /// they are given out. Else they find them in later passes.
+  bool finds_in_pass = true;
   std::string_view share_key = {};  ///< what the engine calls the share
   std::string_view source = {};
 };
@@ -42,10 +45,12 @@ inline constexpr EngineDescription kVllm{
     .name = "vllm",
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
+    .finds_in_pass = true,
     .share_key = "gpu_memory_utilization",
     .source =
         "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/utils.py, "
-        "request_memory; v1/core/kv_cache_utils.py, get_num_blocks"};
+        "request_memory; v1/core/kv_cache_utils.py, get_num_blocks; v1/core/kv_cache_manager.py, "
+        "get_computed_blocks"};
 
 /// Of its own pages: one token each unless told otherwise; tables of words are padded alike
 /// (srt/layers/vocab_parallel_embedding.py).
@@ -56,6 +61,7 @@ inline constexpr EngineDescription kSglang{
     .block_tokens = 1,
     .share_is_static = true,
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
+    .finds_in_pass = false,  // srt/managers/schedule_policy.py: first come, first served
     .share_key = "mem_fraction_static",
     .source =
         "sglang/srt/model_executor/model_runner_kv_cache_mixin.py, profile_max_num_token, "
@@ -81,6 +87,10 @@ struct RolloutEngine {
   std::int64_t batched_tokens = kVllm.batched_tokens;
   std::int64_t sequences = kVllm.sequences;
   std::int64_t model_length = 0;  ///< tokens of a sequence at most; 0: prompt and new ones
+  /// Answers to each prompt of a workload (GRPO's group): with prefix_caching they share its
+  /// blocks.
+  std::int64_t completions = 1;
+  bool prefix_caching = true;
   /// Bytes of the trainer's buffer through which weights are handed over; 0: tensor by tensor.
   std::int64_t weight_bucket = 0;
   /// Adapters are collected layer by layer; else with all of the model gathered.

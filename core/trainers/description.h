@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plan/compile.h"
+#include "plan/mlp_tiles.h"
 
 namespace shardplan {
 
@@ -43,7 +44,8 @@ struct TrainerDescription {
   /// A quantized base is prepared for training: what stays in 16 bits becomes fp32 (peft's
   /// prepare_model_for_kbit_training).
   bool prepares_kbit = false;
-  bool runs_engines = true;  ///< models in engines of their own: DeepSpeed's
+  TileSums tile_sums = TileSums::autograd;  ///< of its function for tiled feed-forwards
+  bool runs_engines = true;                 ///< models in engines of their own: DeepSpeed's
   /// The loss is a sum over tokens, divided by their number in all micro-batches: its gradient is
   /// not one, and a loss that has made its gradients in the forward pass scales them again.
   bool divides_loss = false;
@@ -87,6 +89,9 @@ struct TrainerDescription {
   bool runs_rlhf = false;
   /// Under LoRA a reference is the trained model with its adapters off.
   bool shares_base = false;
+  /// It hands each completion of a prompt to the engine that has the fewest requests: those of one
+  /// prompt are not together.
+  bool spreads_completions = false;
   /// Generated sequences are scored as many at a time as are trained on, not all at once.
   bool scores_micro_batches = false;
   /// Ranks of a group divide the tokens of their sequences by means of the trainer's own (Ulysses),

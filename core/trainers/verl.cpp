@@ -25,10 +25,12 @@ constinit const TrainerDescription kTrainer{
     .name = "verl",
     .words = "verl",
     .autocasts = true,
+    .tile_sums = TileSums::hooks,  // verl/models/transformers/tiled_mlp.py
     .runs_engines = false,
     .shards_ends_apart = true,
     .runs_rlhf = true,
     .shares_base = true,
+    .spreads_completions = true,  // experimental/agent_loop/agent_loop.py, _choose_server
     .scores_micro_batches = true,
     .divides_sequences = true,
     .copies_shards = true,

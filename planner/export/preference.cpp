@@ -100,6 +100,8 @@ class PreferenceKeys {
       const bool usual = (key == "engine" && value == "vllm") || key == "placement" ||
                          (key == "max_num_batched_tokens" && value == 4096) ||
                          key == "gpu_memory_utilization" || key == "tensor_parallel" ||
+                         (key == "completions" && value > 1) ||
+                         (key == "prefix_caching" && value == true) ||
                          (key == "sleep_level" && (value == 0 || value == 2));
       if (!usual)
         refuse_work(fmt::format("rollout.{}", key),
@@ -109,6 +111,9 @@ class PreferenceKeys {
     if (!engine.contains("max_num_batched_tokens"))
       refuse_work("rollout.max_num_batched_tokens", "missing, and TRL has a number of its own",
                   "4096");
+    if (!engine.contains("completions"))
+      refuse_work("rollout.completions", "missing, and TRL has a number of its own", "8");
+    file_.put("num_generations", engine.at("completions"));
     file_.put("use_vllm", true);
     const bool apart = engine.value("placement", "colocated") == "separate";
     file_.put("vllm_mode", apart ? "server" : "colocate");

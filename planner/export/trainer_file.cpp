@@ -60,6 +60,7 @@ void TrainerFile::common() {
   workload();
   optimizer();
   checkpointing();
+  tiles();
   kernels();
 }
 
@@ -193,6 +194,16 @@ void TrainerFile::optimizer() {
   refuse_export("optimizer",
                 fmt::format("{} ({}) has no name among transformers' optimizers", name, how),
                 "adamw, adamw_8bit, adafactor or another one of transformers'");
+}
+
+/// axolotl alone has a word for it.
+void TrainerFile::tiles() {
+  const std::int64_t count = plan().mlp_tiles;
+  if (count == 0) return;
+  if (dialect_.tiles.empty())
+    refuse_export("mlp_tiles", fmt::format("{} has no tiled feed-forwards", dialect_.name), "0");
+  put(dialect_.tiles, true);
+  put(fmt::format("{}_num_shards", dialect_.tiles), count);
 }
 
 void TrainerFile::checkpointing() {

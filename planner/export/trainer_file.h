@@ -42,6 +42,7 @@ struct Dialect {
   std::string_view frozen_tower, frozen_projector;  ///< keys; "": parts are never frozen
   CheckpointWords checkpoints = CheckpointWords::arguments;
   bool fused_loss = false;       ///< cut_cross_entropy
+  std::string_view tiles = {};   ///< feed-forwards over parts of the sequence; "": it has none
   bool kernel_switches = false;  ///< a switch for each of Liger's kernels
   bool kernel_lists = true;      ///< liger_kernel_config
   bool casts_copies = false;     ///< modules_to_save become fp32
@@ -83,6 +84,7 @@ class TrainerFile {
   void workload();
   void images();
   void optimizer();
+  void tiles();
   void checkpointing();
   void kernels();
   void kernel_list();

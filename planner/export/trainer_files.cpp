@@ -24,6 +24,7 @@ constexpr Dialect kAxolotl{.name = "axolotl",
                            .dora = "peft_use_dora",
                            .all_linear = "",
                            .fused_loss = true,
+                           .tiles = "tiled_mlp",
                            .kernel_switches = true};
 constexpr Dialect kLlamaFactory{.name = "LLaMA-Factory",
                                 .length = "cutoff_len",

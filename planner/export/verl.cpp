@@ -33,6 +33,7 @@ void check_verl(const Plan& plan) {
   const Parallel& p = plan.parallel;
   if (p.tensor > 1 || p.pipeline > 1 || p.context > 1 || p.expert > 1)
     refuse_export("parallel", "verl's supervised trainer divides sequences alone", "sequence");
+  if (plan.mlp_tiles > 0) refuse_export("mlp_tiles", "verl has no tiled feed-forwards", "0");
   if (plan.kernels.any() && !plan.kernels.patches)
     refuse_export("kernels", "verl has all of Liger's or none", "liger");
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)

@@ -88,6 +88,9 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
             : "# activation offloading without streams: OffloadActivations(use_streams=False) "
               "around "
               "the step");
+  if (plan.mlp_tiles > 0)
+    add(fmt::format("# feed-forwards in {} parts: DeepSpeed's TiledMLP in the model's place",
+                    plan.mlp_tiles));
   if (plan.kernels.any()) add(liger_arguments(plan.kernels));
   if (plan.compile) add("--torch_compile true");
   if (!more.empty()) add(std::string(more));

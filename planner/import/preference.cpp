@@ -22,6 +22,9 @@ constexpr std::array kWords{std::pair{"rm", "reward"},  std::pair{"ipo", "dpo"},
 /// Where a recipe keeps what it knows of GRPO's coefficient until the whole file is read.
 constexpr const char* kBeta = "beta";
 
+/// Answers to a prompt (TRL, grpo_config.py; ms-swift, arguments/rlhf_args.py).
+constexpr std::int64_t kUsualCompletions = 8;
+
 }  // namespace
 
 std::string algorithm_word(std::string_view word) {
@@ -58,6 +61,12 @@ void read_prompt_tokens(Key& key) {
   key.took("workload.prompt_length");
 }
 
+void read_completions(Key& key) {
+  if (!key.other_is_true("use_vllm"))
+    return key.ignore("answers share their prompt in an engine alone");
+  key.took("workload.rollout.completions");
+}
+
 void read_beta(Key& key) {
   key.recipe().rlhf[kBeta] = key.number();
   key.took("whether a reference is asked, where the algorithm may do without");
@@ -76,6 +85,8 @@ void read_vllm_engine(Key& key, const VllmDefaults& usual) {
   engine["max_num_batched_tokens"] = usual.batched_tokens;
   if (const Json* degree = key.other("vllm_tensor_parallel_size"))
     engine["tensor_parallel"] = *degree;
+  const Json* answers = key.other("num_generations");
+  engine["completions"] = answers != nullptr ? *answers : Json(kUsualCompletions);
   if (key.other_is_true("vllm_enable_sleep_mode")) engine["sleep_level"] = 2;
   if (const Json* level = key.other("sleep_level")) engine["sleep_level"] = *level;
   key.recipe().rlhf["rollout"] = engine;
@@ -107,6 +118,8 @@ void settle_reference(Recipe& recipe, double usual) {
   const auto* own = std::ranges::find(kAlgorithmDescriptions, std::string_view(recipe.algorithm),
                                       &AlgorithmDescription::name);
   if (own == kAlgorithmDescriptions.end() || !own->generates) recipe.rlhf.erase("rollout");
+  if (recipe.algorithm != "grpo" && recipe.rlhf.contains("rollout"))
+    recipe.rlhf["rollout"].erase("completions");
   if (value_below(recipe.rlhf, "models.reference.model") != nullptr) {
     recipe.rlhf["reference"] = "copy";
     return;

@@ -18,6 +18,7 @@ void read_algorithm(Key& key);
 void read_precomputed(Key& key);    ///< precompute_ref_log_probs
 void read_new_tokens(Key& key);     ///< max_completion_length
 void read_prompt_tokens(Key& key);  ///< max_prompt_length
+void read_completions(Key& key);    ///< num_generations
 /// Distillation trains on the student's own answers in half of its steps unless `lmbda` says
 /// otherwise (TRL 1.16, experimental/gkd/gkd_config.py; ms-swift's arguments).
 void settle_distillation(const Document& document, Recipe& recipe);

@@ -50,7 +50,8 @@ Cell plan_checkpointing(const Plan& plan) {
 /// Where checkpointed blocks keep their inputs, or all blocks what they keep, if not whole on each
 /// GPU.
 Cell saved_input_words(const Plan& p) {
-  if (p.activation_offloading != ActivationOffloading::none)
+  const bool sends_all = p.checkpoint_share.offload && traits_of(p).is_own_engine;
+  if (sends_all || p.activation_offloading != ActivationOffloading::none)
     return message("plan.activations.on_host");
   const SavedInput how = traits_of(p).saved_input(p);
   if (how.function == CheckpointFunction::torch && !how.on_host) return {};
@@ -85,6 +86,7 @@ std::vector<Cell> training_words(const Plan& p) {
     batch = with(batch, message("plan.accumulation", {{"steps", count(w.gradient_accumulation)}}));
   batch = with(batch, plan_checkpointing(p));
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
+  if (p.mlp_tiles > 0) batch = with(batch, message("plan.tiles", {{"parts", count(p.mlp_tiles)}}));
   batch = with(batch, plan_attention(p.attention));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
   if (p.compile)

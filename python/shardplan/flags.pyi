@@ -15,7 +15,6 @@ class JobFlags(TypedDict, total=False):
     frozen_tower: Document | None
     reshard_after_forward: bool | None
     cpu_offload: bool | None
-    float8_all_gather: Document | None
     hybrid_shard_size: float | str | None
     reduce_dtype: Document | None
     context_rotation: Document | None

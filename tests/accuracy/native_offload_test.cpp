@@ -1,5 +1,5 @@
-// Our own engine's runs with states on the host against their prediction, which was committed
-// before they ran.
+// Our own engine's runs with states, or what blocks keep, on the host against their prediction,
+// which was committed before they ran.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,10 +12,10 @@
 namespace shardplan::native_offload_test {
 namespace {
 
-constexpr std::size_t kRecords = 21;
+constexpr std::size_t kRecords = 30;
 
 RecordList records() {
-  return records_asked_for({"native_offload"});
+  return records_asked_for({"native_offload", "native_kept"});
 }
 
 Estimate estimated(const Record& r) {

@@ -16,6 +16,7 @@
 #include "engine/perceptron.h"
 #include "engine/trainer.h"
 #include "kernels/host/crew/host_crew.h"
+#include "kernels/host/host_backend.h"
 #include "launch/host_memory.h"
 #include "launch/ranks.h"
 
@@ -100,7 +101,9 @@ struct TestRun {
   int experts = 1;  ///< and those that divide the experts of each layer
   double capacity_factor = 0;
   Fp8Recipe fp8 = Fp8Recipe::none;
-  StorageOptions storage;  ///< of states on NVMe
+  bool keeps_on_host = false;  ///< what blocks keep
+  bool late_copies = false;    ///< to the host and back: when something waits for them
+  StorageOptions storage;      ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
 
@@ -117,6 +120,7 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    {of.context().rank(), run.context},
                    {of.experts().rank(), run.experts},
                    run.capacity_factor,
+                   run.keeps_on_host,
                    run.fp8});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
@@ -171,10 +175,21 @@ class TestBatches final : public BatchSource {
   int rank_;
 };
 
+/// Ranks of a run; late: with copies that are made when something waits for them.
+inline MakeRank ranks_of(const TestRun& run) {
+  MakeRank make = host_ranks(run.world, 0);
+  if (!run.late_copies) return make;
+  return [make](int rank) {
+    RankDevice device = make(rank);
+    device.backend = make_host_backend(0, CopyTime::late);
+    return device;
+  };
+}
+
 /// Runs `body` on every rank with a trainer whose parameters are initialised.
 inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
                           const std::function<void(Trainer&, BatchSource&)>& body) {
-  run_ranks(0, run.world, host_ranks(run.world, 0), [&](RankDevice& device) {
+  run_ranks(0, run.world, ranks_of(run), [&](RankDevice& device) {
     const int rank = device.communicator->rank();
     const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
     const auto alone = make_dry_communicator(rank, run.world);

@@ -97,6 +97,7 @@ Json identity_of(const EngineJob& job) {
           {"sequence_length", w.sequence_length},
           {"gradient_accumulation", w.gradient_accumulation},
           {"capacity_factor", job.plan().framework.native.capacity_factor},
+          {"delayed_update", t.offload.delayed},
           {"seed", t.seed}};
 }
 

@@ -37,6 +37,36 @@ ObjectReader needed_object(ObjectReader& o, std::string_view key) {
   return *value;
 }
 
+double needed_number(ObjectReader& o, std::string_view key) {
+  const auto value = o.number(key);
+  if (!value) o.missing(key, "a number");
+  return *value;
+}
+
+Json pending_json(const PendingUpdate& p) {
+  Json out{{"squared_norm", p.squared_norm},
+           {"inverse_scale", p.inverse_scale},
+           {"learning_rate", p.rate.learning_rate},
+           {"update", p.step}};
+  if (p.rate.momentum) out["betas"] = {p.rate.momentum->beta1, p.rate.momentum->beta2};
+  return out;
+}
+
+std::optional<PendingUpdate> read_pending(ObjectReader& index) {
+  auto o = index.object("pending_update");
+  if (!o) return std::nullopt;
+  PendingUpdate p{.squared_norm = needed_number(*o, "squared_norm"),
+                  .inverse_scale = needed_number(*o, "inverse_scale"),
+                  .rate = {needed_number(*o, "learning_rate"), std::nullopt},
+                  .step = needed(*o, "update", 1)};
+  const Json* const betas = o->array("betas");
+  if (betas == nullptr) return p;
+  if (betas->size() != 2 || !(*betas)[0].is_number() || !(*betas)[1].is_number())
+    o->fail("betas", "found " + betas->dump(), "two numbers");
+  p.rate.momentum = {(*betas)[0].get<double>(), (*betas)[1].get<double>()};
+  return p;
+}
+
 TrainingState read_state(ObjectReader& index) {
   TrainingState state;
   state.steps = needed(index, "step", 1);
@@ -46,6 +76,7 @@ TrainingState read_state(ObjectReader& index) {
   if (!scale) scaler.missing("scale", "a number");
   state.scaler = {*scale, needed(scaler, "patience", 0), needed(scaler, "step", 0),
                   needed(scaler, "last_overflow", -1)};
+  state.pending = read_pending(index);
   return state;
 }
 
@@ -88,19 +119,20 @@ std::string index_text(const EngineJob& job, const Tokens& tokens, const Trainin
   const LossScaler::State& s = state.scaler;
   const std::int64_t samples =
       state.steps * w.gradient_accumulation * w.micro_batch * job.plan().replicas();
-  const Json index{{"schema", kSchema},
-                   {"step", state.steps},
-                   {"updates", state.updates},
-                   {"samples", samples},
-                   {"loss_scale",
-                    {{"scale", s.scale},
-                     {"patience", s.patience},
-                     {"step", s.step},
-                     {"last_overflow", s.last_overflow}}},
-                   {"run", identity_of(job)},
-                   {"data", identity_of(tokens)},
-                   {"shards", files_json(shards)},
-                   {"whole", files_json(whole)}};
+  Json index{{"schema", kSchema},
+             {"step", state.steps},
+             {"updates", state.updates},
+             {"samples", samples},
+             {"loss_scale",
+              {{"scale", s.scale},
+               {"patience", s.patience},
+               {"step", s.step},
+               {"last_overflow", s.last_overflow}}},
+             {"run", identity_of(job)},
+             {"data", identity_of(tokens)},
+             {"shards", files_json(shards)},
+             {"whole", files_json(whole)}};
+  if (state.pending) index["pending_update"] = pending_json(*state.pending);
   return index.dump(1) + "\n";
 }
 

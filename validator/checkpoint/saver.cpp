@@ -9,6 +9,7 @@
 
 #include "checkpoint/index.h"
 #include "checkpoint/shards.h"
+#include "checkpoint/values.h"
 #include "checkpoint/whole.h"
 #include "storage/errors.h"
 #include "storage/room.h"
@@ -32,7 +33,7 @@ std::int64_t bytes_of(const std::vector<IndexedFile>& files) {
 
 SavedBytes planned_checkpoint(const EngineJob& job, int rank) {
   const ShardFile file = shard_file(job, rank, contents_of(job));
-  SavedBytes bytes{.staging = staging_bytes(file)};
+  SavedBytes bytes{.staging = staging_bytes(file.tensors)};
   if (job.run.save.sharded) bytes.shard = file.layout.file_bytes();
   if (rank == 0) bytes.whole = bytes_of(whole_files(job));
   return bytes;
@@ -65,7 +66,7 @@ void Saver::save() {
   const auto start = std::chrono::steady_clock::now();
   Arena& arena = trainer_.runtime().arena;
   arena.begin_phase(Phase::save);
-  trainer_.runtime().device.synchronize();
+  trainer_.settle();
   const std::int64_t step = trainer_.state().steps;
   PartialFolder folder(job_.run.save.folder, step, rank_ == 0);
   ranks_.wait();

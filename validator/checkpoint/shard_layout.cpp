@@ -9,8 +9,8 @@
 namespace shardplan::validator {
 namespace {
 
-constexpr std::array<std::string_view, kSavedKinds> kKindNames{"parameters", "master",
-                                                               "first_moment", "second_moment"};
+constexpr std::array<std::string_view, kSavedKinds> kKindNames{
+    "parameters", "master", "first_moment", "second_moment", "pending_gradient"};
 
 }  // namespace
 
@@ -24,13 +24,15 @@ std::vector<SavedTensor> tensors_of(const EngineJob& job, const RankPlace& place
     const auto add = [&](SavedAs kind, DType dtype) {
       all.push_back({static_cast<int>(u), kind,
                      fmt::format("{}.{}", unit.name, kKindNames[static_cast<std::size_t>(kind)]),
-                     dtype, place.sharding.shard(unit), place.keeper(unit)});
+                     dtype, place.sharding.shard(unit), place.keeper(unit),
+                     kind == SavedAs::parameters ? t.offload.parameters : t.offload.states});
     };
     add(SavedAs::parameters, unit.stored_as(t.dtype));
     if (unit.frozen || !contents.states) continue;
     if (t.optimizer.master) add(SavedAs::master, *t.optimizer.master);
     add(SavedAs::first_moment, t.optimizer.states);
     add(SavedAs::second_moment, t.optimizer.states);
+    if (t.offload.delayed && contents.pending) add(SavedAs::pending_gradient, t.dtype);
   }
   return all;
 }
@@ -55,21 +57,7 @@ ShardContents contents_of(const EngineJob& job) {
   const SaveOptions& save = job.run.save;
   if (save.sharded) return {};
   // Of a network with adapters they alone are made whole.
-  return {.states = save.whole_states, .frozen = !job.plan().workload.lora};
-}
-
-Tensor values_of(Trainer& trainer, const SavedTensor& saved) {
-  switch (saved.kind) {
-    case SavedAs::parameters:
-      return trainer.weights().owned(saved.unit);
-    case SavedAs::master:
-      return trainer.states(saved.unit).master;
-    case SavedAs::first_moment:
-      return trainer.states(saved.unit).first_moment;
-    case SavedAs::second_moment:
-      return trainer.states(saved.unit).second_moment;
-  }
-  return {};
+  return {.states = save.whole_states, .frozen = !job.plan().workload.lora, .pending = false};
 }
 
 }  // namespace shardplan::validator

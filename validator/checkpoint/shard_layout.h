@@ -11,8 +11,14 @@
 
 namespace shardplan::validator {
 
-enum class SavedAs : std::uint8_t { parameters, master, first_moment, second_moment };
-inline constexpr std::size_t kSavedKinds = 4;
+enum class SavedAs : std::uint8_t {
+  parameters,
+  master,
+  first_moment,
+  second_moment,
+  pending_gradient,  ///< of an update that is made beside the next step
+};
+inline constexpr std::size_t kSavedKinds = 5;
 
 /// What a rank has of a unit: an array of what it owns, with the unit's padding.
 struct SavedTensor {
@@ -21,12 +27,14 @@ struct SavedTensor {
   std::string name;  ///< "blocks.3.first_moment"
   DType dtype = DType::f32;
   std::int64_t numel = 0;
-  int keeper = 0;  ///< the rank in whose file it is
+  int keeper = 0;        ///< the rank in whose file it is
+  bool on_host = false;  ///< its values lie in memory of the host, or in a file of states
 };
 
 struct ShardContents {
-  bool states = true;  ///< masters and moments
-  bool frozen = true;  ///< units that do not train
+  bool states = true;   ///< masters and moments
+  bool frozen = true;   ///< units that do not train
+  bool pending = true;  ///< gradients of delayed updates
 };
 
 /// All that a rank has, of those contents.
@@ -45,8 +53,5 @@ ShardFile shard_file(const EngineJob& job, int rank, const ShardContents& conten
 
 /// What the job's checkpoints have of a rank before they are made whole, if they are.
 ShardContents contents_of(const EngineJob& job);
-
-/// On the device, of a trainer.
-Tensor values_of(Trainer& trainer, const SavedTensor& saved);
 
 }  // namespace shardplan::validator

@@ -2,26 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "checkpoint/values.h"
 #include "model/safetensors.h"
 
 namespace shardplan::validator {
 namespace {
-
-constexpr std::int64_t kStagingBytes = std::int64_t{4} << 20;
-
-/// Calls visit(slice, first byte) for pieces of a tensor of at most kStagingBytes.
-template <typename Visit>
-void for_each_piece(const Tensor& x, Visit&& visit) {
-  const std::int64_t size = size_of(x.dtype), most = kStagingBytes / size;
-  for (std::int64_t first = 0; first < x.numel(); first += most)
-    visit(x.slice(first, std::min(most, x.numel() - first)), first * size);
-}
 
 /// Files of the ranks that keep what a rank has.
 class KeptShards {
@@ -52,50 +42,30 @@ class KeptShards {
 
 }  // namespace
 
-std::int64_t staging_bytes(const ShardFile& file) {
-  std::int64_t largest = 0;
-  for (int t = 0; t < file.layout.tensors(); ++t) largest = std::max(largest, file.layout.bytes(t));
-  return std::min(largest, kStagingBytes);
-}
-
 Written write_shard(Trainer& trainer, const ShardFile& file, OutputFile& out, Lockstep& ranks) {
-  Backend& device = trainer.runtime().device;
   const std::string header = file.layout.header();
   const auto begin = static_cast<std::int64_t>(header.size());
   out.write(0, std::as_bytes(std::span(header)));
-  std::vector<std::byte> staging(static_cast<std::size_t>(staging_bytes(file)));
+  std::vector<std::byte> staging(static_cast<std::size_t>(staging_bytes(file.tensors)));
   std::int64_t unsaid = 0;
-  for (int t = 0; t < file.layout.tensors(); ++t) {
-    const Tensor values = values_of(trainer, file.tensors[static_cast<std::size_t>(t)]);
-    const std::int64_t at = begin + file.layout.offset(t);
-    for_each_piece(values, [&](const Tensor& piece, std::int64_t offset) {
-      const auto here = std::span(staging).first(static_cast<std::size_t>(piece.bytes()));
-      device.download(here, piece);
-      out.write(at + offset, here);
-      unsaid += piece.bytes();
-      if (unsaid < kRoundBytes) return;
-      out.flush();
-      ranks.any_busy(true);
-      unsaid = 0;
-    });
-  }
+  read_values(trainer, file.tensors, staging,
+              [&](std::size_t t, std::int64_t first, std::span<const std::byte> bytes) {
+                out.write(begin + file.layout.offset(static_cast<int>(t)) + first, bytes);
+                unsaid += std::ssize(bytes);
+                if (unsaid < kRoundBytes) return;
+                out.flush();
+                ranks.any_busy(true);
+                unsaid = 0;
+              });
   out.finish();
   return {begin + file.layout.data_bytes(), static_cast<std::int64_t>(staging.size())};
 }
 
 void restore_rank(const EngineJob& job, const Checkpoint& checkpoint, int rank, Trainer& trainer) {
   const RankPlace place = place_of(job, rank);
-  Backend& device = trainer.runtime().device;
   KeptShards shards(checkpoint.folder);
-  for (const SavedTensor& saved : tensors_of(job, place, trainer.network().units(), {})) {
-    const StoredTensor& stored = shards.find(saved);
-    const Tensor values = values_of(trainer, saved);
-    for_each_piece(values, [&](const Tensor& piece, std::int64_t offset) {
-      device.upload(piece, stored.bytes.subspan(static_cast<std::size_t>(offset),
-                                                static_cast<std::size_t>(piece.bytes())));
-    });
-    device.synchronize();  // what was uploaded may be gone afterwards
-  }
+  const std::vector<SavedTensor> tensors = tensors_of(job, place, trainer.network().units(), {});
+  write_values(trainer, tensors, [&](std::size_t t) { return shards.find(tensors[t]).bytes; });
   trainer.restore(checkpoint.state);
 }
 

@@ -10,9 +10,6 @@
 
 namespace shardplan::validator {
 
-/// Memory of the host through which values go to a file.
-std::int64_t staging_bytes(const ShardFile& file);
-
 struct Written {
   std::int64_t bytes = 0;          ///< of the file
   std::int64_t staging_bytes = 0;  ///< of the host that were in use

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 /// Kinds of states as PyTorch's AdamW calls them.
 constexpr std::array<std::string_view, kSavedKinds> kSuffixes{"", ".master", ".exp_avg",
-                                                              ".exp_avg_sq"};
+                                                              ".exp_avg_sq", ""};
 
 std::string suffix_of(SavedAs kind) {
   return std::string(kSuffixes[static_cast<std::size_t>(kind)]);
@@ -161,6 +161,7 @@ void place_rows(const EngineJob& job, const Source& from, const ParameterSpec& p
 }
 
 void place_tensor(const EngineJob& job, const Source& from, const std::vector<OpenTarget>& open) {
+  if (from.saved.kind == SavedAs::pending_gradient) return;
   const bool states = from.saved.kind != SavedAs::parameters;
   for (const OpenTarget& to : open) {
     if (to.target.states != states) continue;

@@ -21,6 +21,12 @@ MlpRanks mlp_ranks(const TensorRanks& ranks, const BlockParts& parts) {
 
 }  // namespace
 
+BlockActivations in_the_place_of(const BlockActivations& other) {
+  BlockActivations a = other;
+  if (a.mlp.counted) a.mlp.counted = std::make_shared<std::vector<std::int32_t>>();
+  return a;
+}
+
 BlockActivations Block::allocate_shared(Arena& arena) const {
   const std::int64_t rows = heads_.rows();
   const auto tensor = [&](const char* name, Shape shape) {

@@ -41,6 +41,9 @@ struct BlockActivations {
   Tensor fp8_scales;  ///< of products in fp8 (fp8.h)
 };
 
+/// Another block's, in the same memory: what the host knows of it is its own.
+BlockActivations in_the_place_of(const BlockActivations& other);
+
 /// Gradients that have no activation to overwrite.
 struct BlockScratch {
   Tensor dattended;  ///< [rows, q heads · head_dim]

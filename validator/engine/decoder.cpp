@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "engine/block.h"
 #include "engine/loss_rows.h"
+#include "engine/offload/host_activations.h"
 #include "engine/rotary_table.h"
 #include "engine/self_attention.h"
 #include "engine/tensor_ranks.h"
@@ -52,6 +54,7 @@ class Decoder final : public Network {
   void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
     if (spec_.experts) prepare_experts(rt);
+    if (run_.keeps_on_host) prepare_host(rt);
     attention_ = make_self_attention(rt, heads_of(spec_, run_), run_.dtype);
     block_.attend_with(*attention_);
     slots_.resize(index(slots));
@@ -133,6 +136,7 @@ class Decoder final : public Network {
       const Tensor w = weights.acquire(u);
       BlockParts parts = parts_of(weights, pass, i);
       if (i > 0) prefetch_block(weights, pass, i - 1);
+      if (on_host_) on_host_->begin_backward(i);
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
       if (run_.keep == Keep::inputs) {
         again.x = kept.x;
@@ -149,6 +153,7 @@ class Decoder final : public Network {
       });
       block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_,
                       parts);
+      if (on_host_) on_host_->end_backward(i);
       gradients.close(u);
       weights.release(u);
       for_each_part(pass, i, [&](int part) {
@@ -272,14 +277,30 @@ class Decoder final : public Network {
     device.upload(to, std::as_bytes(std::span(here)));
   }
 
+  /// What a block keeps between the passes.
+  BlockActivations allocate_kept(Arena& arena, const std::string& name) const {
+    BlockActivations kept;
+    if (run_.keep != Keep::inputs) kept = block_.allocate(arena, name, run_.keep, shared_);
+    kept.x = residual(arena, name + ".x");
+    return kept;
+  }
+
+  void prepare_host(Runtime& rt) {
+    Arena one_block(0, std::numeric_limits<std::int64_t>::max());
+    allocate_kept(one_block, "block");
+    on_host_.emplace(rt, blocks_of_chunk(), one_block.live_bytes());
+  }
+
   void allocate_slot(Arena& arena, std::size_t s) {
     Slot slot;
     for (std::int64_t i = 0; i < blocks_of_chunk(); ++i) {
-      const std::string name = fmt::format("slots.{}.blocks.{}", s, i);
-      BlockActivations kept;
-      if (run_.keep != Keep::inputs) kept = block_.allocate(arena, name, run_.keep, shared_);
-      kept.x = residual(arena, name + ".x");
-      slot.blocks.push_back(kept);
+      if (on_host_ && i >= HostActivations::kPlaces) {
+        slot.blocks.push_back(in_the_place_of(at(slot.blocks, i - HostActivations::kPlaces)));
+        continue;
+      }
+      const std::size_t before = arena.live().size();
+      slot.blocks.push_back(allocate_kept(arena, fmt::format("slots.{}.blocks.{}", s, i)));
+      if (on_host_) on_host_->lend(i, arena.all_since(before));
     }
     slot.branch = residual(arena, fmt::format("slots.{}.branch", s));
     slots_[s] = std::move(slot);
@@ -328,7 +349,9 @@ class Decoder final : public Network {
       } else if (ends(pass)) {
         weights.prefetch(layout_.head_unit);
       }
+      if (on_host_) on_host_->begin_forward(i);
       block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_, parts);
+      if (on_host_) on_host_->end_forward(i);
       weights.release(u);
       for_each_part(pass, i, [&](int part) { weights.release(part); });
       residual = {a.mid, slot.branch};
@@ -434,6 +457,7 @@ class Decoder final : public Network {
   Block block_;
   std::optional<TensorRanks> ranks_;
   std::optional<ExpertRanks> experts_;
+  std::optional<HostActivations> on_host_;
   RouterTally tally_;
   std::unique_ptr<SelfAttention> attention_;
   Tensor widened_;  ///< a matrix of 4 bits, while it is multiplied with

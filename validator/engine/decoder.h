@@ -23,6 +23,8 @@ struct DecoderRun {
   /// Slots that each expert has of each rank, over an even share of its assignments; what has none
   /// is dropped. 0: nothing is dropped.
   double capacity_factor = 0;
+  /// What blocks keep waits on the host for the backward pass. Not with stages of a pipeline.
+  bool keeps_on_host = false;
   Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products; without a tensor degree
 };
 

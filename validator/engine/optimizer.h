@@ -20,6 +20,16 @@ struct OptimizerOptions {
   std::uint32_t seed = 0;
 };
 
+class StateStore;
+
+/// An update whose gradients are there, and which is made beside the next step.
+struct PendingUpdate {
+  double squared_norm = 0;  ///< of the gradients, over all ranks
+  double inverse_scale = 1;
+  Rate rate;
+  std::int64_t step = 1;
+};
+
 /// Of what a rank owns of a unit, on the device; empty where there is none.
 struct UnitStates {
   Tensor master, first_moment, second_moment;
@@ -39,6 +49,15 @@ class Optimizer {
   virtual void finish(Weights& weights) = 0;
   /// None where the host keeps them, and of frozen units.
   virtual UnitStates states(int) const { return {}; }
+  /// Where the host keeps them; null: it keeps none.
+  virtual StateStore* host_states() { return nullptr; }
+  /// Until parameters and states are what they are when the steps so far are over.
+  virtual void settle(Weights&) {}
+  /// Beside that there may be one more update; its gradient of a unit. None: there is never one.
+  virtual std::optional<PendingUpdate> pending() const { return std::nullopt; }
+  virtual Tensor pending_gradient(int) const { return {}; }
+  /// Parameters, states and pending gradients have been given their values, in place of begin().
+  virtual void restored(Weights&, const std::optional<PendingUpdate>&) {}
 
  protected:
   Optimizer(Runtime& runtime, const Sharding& sharding, const OptimizerOptions& options)

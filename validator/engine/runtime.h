@@ -49,9 +49,9 @@ void in_line(Backend& device, Event event, Collective&& collective) {
   device.wait(Stream::compute, event);
 }
 
-/// Element i of a list by unit or slot, which are numbered with int.
+/// Element i of a list by unit, slot or block, whose numbers have a sign.
 template <typename List>
-auto& at(List& list, int i) {
+auto& at(List& list, std::int64_t i) {
   return list[static_cast<std::size_t>(i)];
 }
 

@@ -77,6 +77,11 @@ void Trainer::finish() {
   runtime_.device.synchronize();
 }
 
+void Trainer::settle() {
+  optimizer_->settle(weights_);
+  runtime_.device.synchronize();
+}
+
 void Trainer::initialise() {
   validator::initialise(runtime_, network_->units(), sharding_, weights_, options_.seed,
                         network_->widened());
@@ -93,6 +98,7 @@ void Trainer::restore(const TrainingState& state) {
   steps_ = state.steps;
   updates_ = state.updates;
   scaler_.restore(state.scaler);
+  optimizer_->restored(weights_, state.pending);
   const std::vector<Unit>& units = network_->units();
   // Where a rank keeps more than it owns, the others' parts are gathered as after an update.
   for (std::size_t u = 0; u < units.size(); ++u)

@@ -45,6 +45,7 @@ struct StepResult {
 struct TrainingState {
   std::int64_t steps = 0, updates = 0;
   LossScaler::State scaler;
+  std::optional<PendingUpdate> pending;  ///< of runs with delayed updates
 };
 
 class Trainer {
@@ -64,10 +65,17 @@ class Trainer {
   void begin();
 
   // ---- a run that is saved, and goes on
-  TrainingState state() const { return {steps_, updates_, scaler_.state()}; }
+  TrainingState state() const { return {steps_, updates_, scaler_.state(), optimizer_->pending()}; }
   UnitStates states(int unit) const { return optimizer_->states(unit); }
-  /// Goes on from there, once weights().owned() and states() have their values, in place of
-  /// initialise(). Not with states on the host.
+  /// Null: states() has them.
+  StateStore* host_states() { return optimizer_->host_states(); }
+  /// Of what state().pending says: on the host.
+  Tensor pending_gradient(int unit) const { return optimizer_->pending_gradient(unit); }
+  /// Makes updates of steps so far that are still to be made, but for delayed ones, and waits for
+  /// everything.
+  void settle();
+  /// Goes on from there, once weights().owned() and states have their values, in place of
+  /// initialise().
   void restore(const TrainingState& state);
   /// [1] on the device, which nobody reads between steps.
   Tensor scalar() const { return norm_; }

@@ -157,6 +157,7 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    {rank.context, context_ranks()},
                                    {rank.experts, expert_ranks()},
                                    plan().framework.native.capacity_factor,
+                                   keeps_on_host(),
                                    fp8_of(plan().precision.linear)});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }

@@ -43,6 +43,10 @@ struct EngineJob {
 
   const Plan& plan() const { return job.plan; }
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
+  /// What blocks keep waits on the host for the backward pass.
+  bool keeps_on_host() const { return plan().checkpoint_share.offload; }
+  /// Anything of a rank lies in its host's memory.
+  bool uses_host() const { return training.offload.states || keeps_on_host(); }
   /// Ranks that share each layer.
   int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
   /// Ranks that share each sequence.

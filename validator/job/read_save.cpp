@@ -31,12 +31,6 @@ SaveOptions read_save(ObjectReader& run) {
 
 void check_save(const EngineJob& job) {
   const SaveOptions& save = job.run.save;
-  if (job.training.offload.states && save.wanted())
-    refuse(job, "run.save", "the engine does not save states that are on the host or on NVMe",
-           "framework.offload_optimizer none");
-  if (job.training.offload.states && !job.run.resume.empty())
-    refuse(job, "run.resume", "the engine does not resume with states on the host or on NVMe",
-           "framework.offload_optimizer none");
   if (save.whole && std::holds_alternative<MlpSpec>(job.network))
     refuse(job, "run.save.form", "a perceptron has no names in Hugging Face's files", "sharded");
 }

@@ -211,12 +211,12 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   const std::int64_t resident = host_bytes_resident();
   std::unique_ptr<HostCompute> cores;
   std::optional<RankHostMemory> host;
-  if (job.training.offload.states) {
+  if (job.uses_host()) {
     check_host_memory(plan.host, placement.host_ranks, placement.host_memory_limit);
     cores =
         make_host_crew({placement.host_index + rank - placement.first_rank, placement.host_ranks});
     host.emplace(backend, *cores, plan.host, job.run.storage);
-    report.host_compute = cores->description();
+    if (job.training.offload.states) report.host_compute = cores->description();
   }
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);

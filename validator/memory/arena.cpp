@@ -62,6 +62,13 @@ Tensor Arena::allocate(std::string name, Category category, DType dtype, Shape s
   return tensor;
 }
 
+Tensor Arena::all_since(std::size_t before) const {
+  std::int64_t bytes = 0;
+  for (std::size_t i = before; i < live_.size(); ++i) bytes += live_[i].bytes;
+  const auto end = base_ + static_cast<std::uintptr_t>(live_bytes_);
+  return {end - static_cast<std::uintptr_t>(bytes), DType::i8, Shape{bytes}};
+}
+
 void Arena::pop_to(std::size_t mark) {
   while (live_.size() > mark) {
     live_bytes_ -= live_.back().bytes;

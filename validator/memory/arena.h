@@ -89,6 +89,8 @@ class Arena {
 
   std::int64_t live_bytes() const { return live_bytes_; }
   const std::vector<Allocation>& live() const { return live_; }
+  /// The bytes of what was allocated when `before` tensors were alive: they lie side by side.
+  Tensor all_since(std::size_t before) const;
   /// The most that was ever alive: how large the block must be.
   std::int64_t extent() const { return extent_; }
 

@@ -76,8 +76,8 @@ Json host_json(const RankReport& r) {
   Json out{{"pinned", r.host.pinned},
            {"pageable", r.host.pageable},
            {"resident_growth", r.host_growth},
-           {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}},
-           {"update", r.host_compute}};
+           {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}}};
+  if (!r.host_compute.empty()) out["update"] = r.host_compute;
   if (r.host.nvme == 0) return out;
   const StorageUse& use = r.storage_use;
   out["nvme"] = {{"bytes", r.host.nvme},   {"dry_run", r.planned_host.nvme},

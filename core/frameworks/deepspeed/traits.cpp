@@ -123,6 +123,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .communicators = deepspeed_communicators,
     .foreign_contexts = deepspeed_foreign_contexts,
     .set_tape = usual::plain_tape,
+    .tiled_mlps = TiledMlps::last_part,
     .selective_runs_blocks = true,
     .checkpoint_problem = deepspeed_checkpoint_problem,
     .saved_input = deepspeed_saved_input,

@@ -118,6 +118,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .communicators = megatron_communicators,
     .foreign_contexts = usual::no_foreign_contexts,
     .set_tape = set_megatron_tape,
+    .tiled_mlps = TiledMlps::unknown,
     .selective_runs_blocks = false,
     .checkpoint_problem = megatron_checkpoint_problem,
     .saved_input = megatron_saved_input,

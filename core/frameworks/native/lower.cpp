@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frameworks/native/kept_on_host.h"
 #include "frameworks/native/kernels.h"
 #include "frameworks/native/offload.h"
 #include "frameworks/native/sizes.h"
@@ -184,27 +185,13 @@ void emit_work(ProgramBuilder& b, const NativeWork& work) {
   emit_work(b, make_known(b, work));
 }
 
-/// Of one block.
-std::int64_t everything_kept(const Native& n) {
-  return n.products() + n.renewed();
-}
-std::int64_t blocks_of_chunk(const Native& n) {
-  return n.layout.blocks.front().count / n.pipeline.chunks;
-}
-
 /// What a step's passes leave for each other; of a run without stages, those of a micro-batch.
 /// `event`: allocates or frees as much.
 template <typename Event>
 void emit_kept(const Native& n, Event&& event) {
-  const Checkpointing keep = n.plan.checkpointing;
-  const std::int64_t blocks = blocks_of_chunk(n);
-  std::int64_t kept = 0;  // of a block
-  if (keep == Checkpointing::none) kept = everything_kept(n);
-  if (keep == Checkpointing::selective) kept = n.products();
-  // The residual stream before each block; the branch.
-  const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
-  event(Category::activations,
-        checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
+  const bool renews = n.plan.checkpointing == Checkpointing::selective;
+  const std::int64_t slot = checked_mul(n.places(), n.kept()) + n.stream();  // the branch
+  event(Category::activations, checked_mul(n.pipeline.slots, slot) + (renews ? n.renewed() : 0));
   event(Category::communication_buffers, n.exchanged() + n.exchanged_rows() + n.ring());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.
@@ -226,28 +213,37 @@ struct LayerWork {
   std::optional<NativeWork> last;
 };
 
-/// `work` for each block of a chunk; two of them may still be there from the pass before. `after`
-/// follows each.
+/// What surrounds a block's work in a pass.
+struct BlockTurn {
+  bool there = false;  ///< its parameters may be, from the pass before
+  bool last = false;   ///< its work is the last one's
+  KeptTurn kept;
+  bool operator==(const BlockTurn&) const = default;
+};
+
+/// `work` for each block of a chunk; the parameters of two may still be there from the pass before.
+/// `first`: in the step's first pass. `after` follows each.
 template <typename After>
-void emit_layers(ProgramBuilder& b, const Native& n, bool first, const LayerWork& work,
-                 After&& after) {
+void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first,
+                 const LayerWork& work, After&& after) {
   const std::vector<NativeUnit> units = n.layout.units_of_block();
-  const auto run = [&](std::int64_t times, bool there, const KnownWork& known) {
-    if (times <= 0) return;
-    b.begin_repeat(times);
-    for (const NativeUnit& u : units) emit_use(b, n, u, first, there);
-    emit_work(b, known);
+  const KnownWork each = make_known(b, work.each);
+  const KnownWork last = work.last ? make_known(b, *work.last) : KnownWork{};
+  const std::int64_t blocks = n.blocks_of_chunk();
+  const auto turn_of = [&](std::int64_t i) {
+    return BlockTurn{i < 2, work.last && i == blocks - 1, kept_turn(n, pass, i)};
+  };
+  for (std::int64_t i = 0, alike = 0; i < blocks; i += alike) {
+    const BlockTurn turn = turn_of(i);
+    for (alike = 1; i + alike < blocks && turn_of(i + alike) == turn;) ++alike;
+    b.begin_repeat(alike);
+    for (const NativeUnit& u : units) emit_use(b, n, u, first, turn.there);
+    emit_before(b, n, turn.kept);
+    emit_work(b, turn.last ? last : each);
+    emit_after(b, n, turn.kept);
     after();
     b.end_repeat();
-  };
-  std::int64_t there = std::min<std::int64_t>(2, blocks_of_chunk(n));
-  std::int64_t gathered = blocks_of_chunk(n) - there;
-  const bool last_there = gathered == 0;
-  if (work.last) --(last_there ? there : gathered);
-  const KnownWork known = make_known(b, work.each);
-  run(there, true, known);
-  run(gathered, false, known);
-  if (work.last) run(1, last_there, make_known(b, *work.last));
+  }
 }
 
 /// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
@@ -270,8 +266,8 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
     emit_work(b, native_embedding(n));
   }
   if (n.plan.checkpointing == Checkpointing::full)
-    b.transient(Category::activations, everything_kept(n));
-  emit_layers(b, n, pass.first, {native_block_forward(n), std::nullopt}, [] {});
+    b.transient(Category::activations, n.everything());
+  emit_layers(b, n, KeptPass::forward, pass.first, {native_block_forward(n), std::nullopt}, [] {});
   if (!ends) {
     b.compute(native_hand_on(n));
     return emit_message(b, n, "activations to the next stage");
@@ -289,13 +285,13 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   const NativeBlock& k = n.layout.block;
   const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = recomputes ? everything_kept(n) + n.stream() : 0;
+  const std::int64_t again = recomputes ? n.everything() + n.stream() : 0;
   const std::int64_t exchanged = n.exchanged() + n.ring_gradients();
   b.alloc(Category::communication_buffers, exchanged);
   b.transient(Category::activations, scratch + again);
   LayerWork work{native_block_backward(n, false), std::nullopt};
   if (n.pipeline.begins(pass.chunk) && k.rank > 0) work.last = native_block_backward(n, true);
-  emit_layers(b, n, false, work, [&] {
+  emit_layers(b, n, KeptPass::backward, false, work, [&] {
     emit_joint_block(b, n, pass.last);
     for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
   });
@@ -347,7 +343,7 @@ void emit_stage(ProgramBuilder& b, const Native& n) {
         emit_backward_pass(b, n, {.chunk = chunk, .last = last});
         if (!last) return;
         for (std::int64_t c = 1; c < n.pipeline.chunks; ++c)
-          for (std::int64_t i = 0; i < blocks_of_chunk(n); ++i) {
+          for (std::int64_t i = 0; i < n.blocks_of_chunk(); ++i) {
             emit_joint_block(b, n, true);
             for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, true);
           }

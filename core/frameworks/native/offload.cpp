@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frameworks/native/kept_on_host.h"
+
 namespace shardplan {
 namespace {
 
@@ -55,6 +57,7 @@ void add_nvme(const Native& n, std::int64_t largest_bucket, HostMemory& host) {
 
 HostMemory native_host_memory(const Native& n) {
   HostMemory host;
+  host.pinned = kept_on_host(n);
   if (!n.offloads) return host;
   const Precision& p = n.plan.precision;
   std::int64_t bucket = 0;

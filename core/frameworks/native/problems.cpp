@@ -243,6 +243,9 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   if (auto problem = recipe_sides_problem(model, plan)) return problem;
   if (auto problem = native_adapters_problem(model)) return problem;
   if (auto problem = experts_problem(model, plan)) return problem;
+  if (plan.checkpoint_share.offload && model.facts.model_type == "mlp")
+    return DivisionProblem{"checkpointing.offload",
+                           "the native engine keeps all layers of an mlp on the GPU", "false"};
   const std::int64_t tensor = plan.parallel.tensor, context = plan.parallel.context;
   if (tensor == 1 && context == 1) return std::nullopt;
   const NativeLayout layout = native_layout(model, Parallel{});
@@ -281,6 +284,10 @@ std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan) {
     return DivisionProblem{"framework.offload_optimizer",
                            "the native engine has no states on the host beside a pipeline",
                            "none, or parallel.pipeline 1"};
+  if (plan.checkpoint_share.offload)
+    return DivisionProblem{"checkpointing.offload",
+                           "the native engine has nothing of blocks on the host beside a pipeline",
+                           "false, or parallel.pipeline 1"};
   if (!plan.parallel.stage_layers.empty())
     return DivisionProblem{"parallel.stage_layers",
                            "the native engine gives every chunk as many blocks", "no such list"};
@@ -291,7 +298,7 @@ std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan) {
 }
 
 std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan) {
-  if (plan.checkpoint_share == CheckpointShare{}) return std::nullopt;
+  if (plan.checkpoint_share.count == 0 && plan.checkpoint_share.every == 0) return std::nullopt;
   return DivisionProblem{
       "checkpointing.policy",
       fmt::format("{}: the native engine treats all blocks alike", name_of(plan.checkpointing)),

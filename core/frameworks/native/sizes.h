@@ -42,7 +42,8 @@ struct Native {
         offloads(run.framework.native.states_on_host()),
         states_on_nvme(run.framework.native.states_on_nvme()),
         parameters_on_host(run.framework.native.parameters_on_host()),
-        delayed(run.framework.native.delayed_update) {}
+        delayed(run.framework.native.delayed_update),
+        sends_kept(run.checkpoint_share.offload) {}
 
   const Plan& plan;
   NativeStage pipeline;
@@ -60,6 +61,7 @@ struct Native {
   bool states_on_nvme;      ///< and kept in a file
   bool parameters_on_host;  ///< and the shards of the parameters
   bool delayed;             ///< a step is updated beside the next one
+  bool sends_kept;          ///< what blocks keep waits on the host for the backward pass
 
   std::int64_t parts(const NativeUnit& u) const {
     if (stage == 0 || (u.frozen && stage < 3)) return 1;
@@ -219,6 +221,21 @@ struct Native {
     for (const NativeAdapters& of : k.adapters)
       if (of.parts > 0) sum += matrix(of.parts * k.rank);
     return sum + kept_scales();
+  }
+  std::int64_t everything() const { return products() + renewed(); }
+  /// What a block keeps for the backward pass, with the residual stream before it.
+  std::int64_t kept() const {
+    const Checkpointing keep = plan.checkpointing;
+    return stream() + (keep == Checkpointing::none        ? everything()
+                       : keep == Checkpointing::selective ? products()
+                                                          : 0);
+  }
+  /// Blocks that keep it on the GPU at once, of a chunk: each leaves its place to the second after
+  /// it.
+  static constexpr std::int64_t kPlaces = 2;
+  std::int64_t blocks_of_chunk() const { return layout.blocks.front().count / pipeline.chunks; }
+  std::int64_t places() const {
+    return sends_kept ? std::min(kPlaces, blocks_of_chunk()) : blocks_of_chunk();
   }
   /// Where a matrix of 4 bits is widened to be multiplied with, one at a time.
   std::int64_t widened() const {

@@ -62,6 +62,14 @@ SaveRules saves_nothing(const Plan&) {
   return {.weights = SavedBy::nobody, .states = SavedBy::nobody};
 }
 
+/// No tape of PyTorch's: its lowering sends what blocks keep, and counts it.
+SavedInput keeps_inputs(const Plan&) {
+  return {};
+}
+HostMemory counted_by_the_lowering(const Plan&, const ModelRun&) {
+  return {};
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kNativeOptionTable;
@@ -108,11 +116,12 @@ constinit const FrameworkTraits kNativeTraits{
     .communicators = native_communicators,
     .foreign_contexts = usual::no_foreign_contexts,
     .set_tape = usual::plain_tape,
+    .tiled_mlps = TiledMlps::unknown,
     .selective_runs_blocks = true,
     .checkpoint_problem = native_checkpoint_problem,
-    .saved_input = usual::saved_input,
+    .saved_input = keeps_inputs,
     .held_inputs = usual::no_held_inputs,
-    .inputs_on_host = usual::inputs_on_host,
+    .inputs_on_host = counted_by_the_lowering,
     .parameters_stay = false,
     .keeps_tables = false,
     .frees_sent = false,

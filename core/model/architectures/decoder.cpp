@@ -207,6 +207,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
 ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& l, ValueId x) {
   if (l.sparse) return apply(g, *l.sparse, d.activation, x);
   ValueId y = kNone;
+  g.set_tiled(true);
   switch (d.mlp) {
     case MlpKind::gated:
       y = gated_mlp(g, l.gated, d.activation, x);
@@ -218,6 +219,7 @@ ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& 
       y = apply(g, l.down, activate(g, d.activation, apply(g, l.up, x)));
       break;
   }
+  g.set_tiled(false);
   return dropout(g, y, d.mlp_residual_dropout);
 }
 

@@ -12,6 +12,7 @@
 #include "program/tape/key_blocks.h"
 #include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
+#include "program/tape/tiles.h"
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
@@ -44,6 +45,12 @@ void BackwardPass::begin() {
 void BackwardPass::step(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   const bool runs = p_.view.state(op.out).needs_grad && p_.gradients.has(op.out);
+  const TiledPart* part = runs ? tiled_part_ending(p_.tiles, i + 1) : nullptr;
+  if (part != nullptr) {
+    tiled_backward(p_, *part);
+    p_.saved.release(i);
+    return p_.gradients.drop(op.out);
+  }
   if (runs) {
     if (op.module != kNone)
       p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);

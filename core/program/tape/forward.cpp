@@ -13,6 +13,7 @@
 #include "program/tape/key_blocks.h"
 #include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
+#include "program/tape/tiles.h"
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
@@ -20,9 +21,18 @@ namespace shardplan::tape {
 void ForwardPass::run() {
   const std::size_t count = p_.graph().ops().size();
   starts_.reserve(count);
+  auto tiles = p_.tiles.begin();
   for (std::size_t i = 0; i < count; ++i) {
-    starts_.push_back(p_.writer.mark());
-    step(i);
+    if (tiles != p_.tiles.end() && tiles->begin == i) {
+      tiled_forward(p_, *tiles);
+      i = tiles->end - 1;
+      // The function keeps its input when it has run.
+      starts_.resize(tiles->end, p_.writer.mark());
+      ++tiles;
+    } else {
+      starts_.push_back(p_.writer.mark());
+      step(i);
+    }
     lend_result(p_, p_.graph().ops()[i].out);
     drop_names(i);
   }
@@ -192,6 +202,7 @@ void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
     return;
   }
   StorageId copy = p_.casts.find(op.weight);
+  if (w.trainable && p_.options.casts_given) return;
   if (copy == kExternal) {
     copy = p_.storages.allocate(bytes, Category::other);
     p_.writer.launch(cast);
@@ -237,7 +248,7 @@ void ForwardPass::launch_product(const Op& op, DType type) {
 }
 
 void ForwardPass::drop_names(std::size_t i) {
-  while (next_end_ < ends_.size() && ends_[next_end_].after == static_cast<std::int32_t>(i))
+  while (next_end_ < ends_.size() && ends_[next_end_].after <= static_cast<std::int32_t>(i))
     p_.storages.unref(p_.view.state(ends_[next_end_++].value).storage);
 }
 

@@ -23,6 +23,7 @@ class GraphView {
   GraphView(const Model& model, const Graph& graph, const Regime& regime, const Sizes& sizes,
             DType input, bool input_needs_grad, const std::vector<bool>* shared_trains = nullptr);
 
+  const Model& model() const { return model_; }
   const Graph& graph() const { return graph_; }
   const Regime& regime() const { return regime_; }
   const Sizes& sizes() const { return sizes_; }

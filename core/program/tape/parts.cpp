@@ -45,6 +45,7 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
     : mode(how),
       options(surroundings),
       kept_results(left_results(segment.graph, how, surroundings)),
+      tiles(tiled_parts(segment.graph, surroundings.tiles)),
       run(to),
       view(model, segment.graph, regime, sizes, input, surroundings.input_needs_grad,
            surroundings.shared_trains),

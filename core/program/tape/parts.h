@@ -8,6 +8,7 @@
 #include "program/tape/graph_view.h"
 #include "program/tape/saved_tensors.h"
 #include "program/tape/storages.h"
+#include "program/tape/tiled_part.h"
 #include "program/tape/unread_results.h"
 #include "program/tape/writer.h"
 
@@ -42,6 +43,7 @@ struct Parts {
   TapeMode mode;
   const TapeOptions& options;
   std::vector<bool> kept_results;  ///< by operation; empty: of none
+  std::vector<TiledPart> tiles;    ///< in the order of operations
   TapeRun& run;
   GraphView view;
   TapeWriter writer;

@@ -1,5 +1,7 @@
 #include "program/tape/writer.h"
 
+#include <utility>
+
 namespace shardplan::tape {
 
 TapeWriter::TapeWriter(TapeRun& run, TapeMode mode, bool module_calls)
@@ -27,6 +29,12 @@ void TapeWriter::launch(const Kernel& kernel) {
   kernels_->push_back(kernel);
   if (module_calls_ && kernel.kind != KernelKind::none) kernels_->back().issue = Issue::module;
   if (!again_) run_.model_flops += model_flops_of(kernel);
+}
+
+void TapeWriter::launch_again(const Kernel& kernel) {
+  const bool again = std::exchange(again_, true);
+  launch(kernel);
+  again_ = again;
 }
 
 void TapeWriter::flush() {

@@ -25,6 +25,8 @@ class TapeWriter {
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
             Stream pool = Stream::compute);
   void launch(const Kernel& kernel);
+  /// One whose work was counted before.
+  void launch_again(const Kernel& kernel);
   void launch(const KernelList& kernels) {
     for (const Kernel& kernel : kernels) launch(kernel);
   }

@@ -211,10 +211,21 @@ void read_unfrozen_layers(Key& key) {
   key.warn("a few layers are trained at a time: the estimate is for all of them, which is more");
 }
 
-/// monkeypatch/tiled_mlp: DeepSpeed's TiledMLP or one like it.
+/// monkeypatch/tiled_mlp: parts of 32,768 tokens unless told otherwise.
 void read_tiles(Key& key) {
+  constexpr std::int64_t kTokensOfPart = 32768, kUsualLength = 512;
   if (!key.flag()) return key.ignore("off");
-  key.warn("MLPs are estimated over all tokens at once, which is more");
+  const auto said = [&](const char* name, std::int64_t otherwise) {
+    const Json* value = key.other(name);
+    return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : otherwise;
+  };
+  const std::int64_t parts = 1 + (said("sequence_len", kUsualLength) - 1) / kTokensOfPart;
+  key.take("/mlp_tiles", said("tiled_mlp_num_shards", parts));
+}
+
+void read_tile_count(Key& key) {
+  if (!key.other_is_true("tiled_mlp")) return key.ignore("tiled_mlp is off");
+  key.took("mlp_tiles");
 }
 
 /// core/builders/base.py: accelerate's torchao backend, which has a scale for each tensor.
@@ -314,6 +325,7 @@ constexpr std::array kRules{
     KeyRule{"diffusion", "", refuse_if_said},
     KeyRule{"lora_on_cpu", "", refuse_if_true},
     KeyRule{"tiled_mlp", "", read_tiles},
+    KeyRule{"tiled_mlp_num_shards", "", read_tile_count},
     KeyRule{"quantize_moe_experts", "", warn_if_true},
     KeyRule{"lora_mlp_kernel", "", warn_if_true},
     KeyRule{"lora_qkv_kernel", "", warn_if_true},
@@ -434,6 +446,8 @@ const std::array kIgnored{
          "excess_length_strategy", "skip_prepare_dataset", "streaming_*", "pretrain_multipack_attn",
          "curriculum_sampling", "multipack_real_batches", "batch_flattening", "pad_to_sequence_len",
          "default_system_message", "roles_to_train", "processor_*", "image_*", "shuffle_*"}},
+    IgnoredKeys{"compiled feed-forwards in parts are estimated as eager ones, which keep more",
+                {"tiled_mlp_use_original_mlp"}},
     IgnoredKeys{"derived from the rest", {"batch_size", "world_size", "gpu*_ids"}},
     IgnoredKeys{"taken with load_in_4bit", {"bnb_config_kwargs*"}},
 };

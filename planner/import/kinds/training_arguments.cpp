@@ -132,6 +132,7 @@ constexpr std::array kRules{
     KeyRule{"loss_type", "", read_loss},
     KeyRule{"beta", "", read_beta},
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
+    KeyRule{"num_generations", "", read_completions},
     KeyRule{"num_ppo_epochs", "", refuse_if_said},
 };
 
@@ -142,7 +143,6 @@ const std::array kIgnored{
                  "reward_*",
                  "rewards_*",
                  "scale_rewards",
-                 "num_generations",
                  "temperature",
                  "top_p",
                  "top_k",

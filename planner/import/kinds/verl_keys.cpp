@@ -28,11 +28,17 @@ void read_mtp(Key& key) {
   key.ignore("off");
 }
 
-void read_tiles(Key& key) {
+void warn_of_tiles(Key& key) {
   if (is_on(key, "enabled"))
     key.warn("blocks' feed-forward in tiles keeps less than is estimated");
   else
     key.ignore("off");
+}
+
+void read_tiles(Key& key) {
+  if (!is_on(key, "enabled")) return key.ignore("off");
+  const Json* count = key.other(key.path() + ".num_shards");
+  key.take("/mlp_tiles", count != nullptr ? *count : Json(4));  // config/model/hf_model.yaml
 }
 
 void read_activation_offload(Key& key) {

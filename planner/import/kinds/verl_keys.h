@@ -5,10 +5,11 @@
 
 namespace shardplan::importing::verl {
 
-void read_rank(Key& key);     ///< lora_rank, 0: no adapters
-void read_targets(Key& key);  ///< target_modules, beside lora_rank
-void read_mtp(Key& key);      ///< a block with a switch `enable`
-void read_tiles(Key& key);    ///< tiled_mlp
+void read_rank(Key& key);      ///< lora_rank, 0: no adapters
+void read_targets(Key& key);   ///< target_modules, beside lora_rank
+void read_mtp(Key& key);       ///< a block with a switch `enable`
+void read_tiles(Key& key);     ///< tiled_mlp, where one model trains
+void warn_of_tiles(Key& key);  ///< tiled_mlp beside other models
 /// utils/activation_offload.py: what blocks keep goes to the host between the passes.
 void read_activation_offload(Key& key);
 

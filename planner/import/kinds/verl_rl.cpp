@@ -415,6 +415,8 @@ class Composer {
     rollout["sleep_level"] = !frees ? 0 : layered ? 1 : 2;
     if (layered) rollout["layered_summon"] = true;
     if (c_.flag(key("enforce_eager"), false)) rollout["cuda_graphs"] = false;
+    if (c_.integer(key("n"), 1) > 1) integer("completions", "n", 1);
+    if (!c_.flag(key("enable_prefix_caching"), true)) rollout["prefix_caching"] = false;
     rollout["weight_bucket"] =
         c_.integer(key("checkpoint_engine.update_weights_bucket_megabytes"), 2048) << 20;
     const bool apart = !c_.flag("actor_rollout_ref.hybrid_engine", true) ||

@@ -6,6 +6,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from checkpointing import checkpoints, enable
 from jobs import parameter_dtype
 from sounds import SOUNDS, freeze, sound_batch, sound_class
+from tiles import tile
 
 SEQ2SEQ = {"t5", "bart"}
 MASKED = {"bert", "roberta"}
@@ -57,6 +58,8 @@ def build_model(job, device):
     if config.model_type in SOUNDS:
         freeze(model, job["workload"].get("frozen", "nothing"))
     model.train()
+    if job.get("mlp_tiles"):
+        tile(model, job["mlp_tiles"])
     checkpointing = checkpoints(job)
     if job["workload"].get("method") == "lora":
         model = _with_lora(model, job["workload"]["lora"])

@@ -205,6 +205,20 @@ TEST(Rollout, TakesAPassForEachTokenOfAllThatFitTogether) {
   EXPECT_GT(in_turns, 7.5 * few);
 }
 
+/// Of sixteen prompts of 2,048 tokens an engine computes two whole, and 16 tokens of the others: at
+/// least the time that the peak of an H100 takes for the rest.
+TEST(Rollout, ComputesAPromptOnceForAllItsAnswers) {
+  const auto seconds = [](const std::string& rollout) {
+    return generation_seconds(R"({"generation_batch": 16, "prompt_length": 2048, "rollout": )" +
+                              rollout + "}");
+  };
+  const double apart = seconds("{}"), together = seconds(R"({"completions": 8})");
+  EXPECT_GT(apart - together, 14 * (2048 - 16) * 2 * 6.9e9 / 989e12);
+  EXPECT_LT(together, apart);
+  EXPECT_DOUBLE_EQ(seconds(R"({"completions": 8, "prefix_caching": false})"), apart);
+  EXPECT_DOUBLE_EQ(generation_seconds(R"({"generation_batch": 16, "prompt_length": 2048})"), apart);
+}
+
 TEST(Rollout, DoesNotBorrowTheErrorOfTrainingSteps) {
   const TimeEstimate time = estimate_rlhf(*changed("{}").rlhf, load_calibration()).time;
   EXPECT_GT(time.step_seconds, 0);

@@ -55,6 +55,24 @@ TEST(Torchtitan, ShrinksModelsOfTransformers) {
   EXPECT_TRUE(noted(oss, Note::Kind::warning, "model.flavor"));
 }
 
+constexpr const char* kLongTexts = R"(
+base_model: NousResearch/Meta-Llama-3-8B
+datasets: [{path: a, type: alpaca}]
+sequence_len: 131072
+micro_batch_size: 1
+tiled_mlp: true
+)";
+
+/// Parts of 32,768 tokens (monkeypatch/tiled_mlp/patch.py), or as many as are said.
+TEST(Axolotl, RunsFeedForwardsInParts) {
+  const std::string file(kLongTexts);
+  EXPECT_EQ(job_of(file).at("mlp_tiles"), 4);
+  EXPECT_EQ(job_of(file + "tiled_mlp_num_shards: 7\n").at("mlp_tiles"), 7);
+  const Imported off = import_text(file + "tiled_mlp: false\ntiled_mlp_num_shards: 7\n");
+  EXPECT_FALSE(off.job.contains("mlp_tiles"));
+  EXPECT_TRUE(noted(off, Note::Kind::ignored, "tiled_mlp_num_shards"));
+}
+
 constexpr const char* kRecipe = R"(
 step_scheduler: {global_batch_size: 8, local_batch_size: 1}
 dataset: {seq_len: 1024}

@@ -165,6 +165,7 @@ use_vllm: true
   EXPECT_EQ(usual["gpu_memory_utilization"], 0.3);
   EXPECT_EQ(usual["max_num_batched_tokens"], 4096);
   EXPECT_FALSE(usual.contains("sleep_level"));
+  EXPECT_EQ(usual["completions"], 8);
   const Json said = job_of(grpo +
                            "vllm_gpu_memory_utilization: 0.5\nvllm_enable_sleep_mode: true\n"
                            "vllm_tensor_parallel_size: 2\n");
@@ -179,6 +180,7 @@ use_vllm: true
       "--vllm_mode colocate --sleep_level 1 --per_device_train_batch_size 1\n");
   EXPECT_EQ(swift["workload"]["rollout"]["gpu_memory_utilization"], 0.9);
   EXPECT_EQ(swift["workload"]["rollout"]["sleep_level"], 1);
+  EXPECT_EQ(swift["workload"]["rollout"]["completions"], 8);
 }
 
 TEST(ImportPreference, AxolotlsAlgorithms) {

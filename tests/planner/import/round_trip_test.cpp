@@ -74,6 +74,8 @@ std::vector<Trip> trips() {
       {"framework", "fsdp2"},
       {"precision", "bf16-pure"},
       {"workload", {{"method", "lora"}, {"lora", {{"rank", 8}, {"targets", {"all-linear"}}}}}}};
+  Json tiles = axolotl;
+  tiles["mlp_tiles"] = 4;
   Json trl_adapters = adapters, axolotl_adapters = adapters;
   trl_adapters["trainer"] = "trl";
   axolotl_adapters["trainer"] = "axolotl";
@@ -143,6 +145,7 @@ std::vector<Trip> trips() {
           {"AxolotlFsdp1", "axolotl", base("4xH100", fsdp1)},
           {"AxolotlFsdp2", "axolotl", base("4xH100", axolotl)},
           {"AxolotlFsdp2Adapters", "axolotl", base("4xH100", axolotl_adapters)},
+          {"AxolotlTiles", "axolotl", base("4xH100", tiles)},
           {"AxolotlZero", "axolotl", base("4xH100", zero)},
           {"AxolotlQlora", "axolotl", base("1xH100", qlora)},
           {"AxolotlLiger", "axolotl", base("4xH100", liger)},
@@ -210,7 +213,8 @@ std::vector<Models> models() {
   engine["rollout"] = {{"engine", "vllm"},
                        {"placement", "colocated"},
                        {"gpu_memory_utilization", 0.3},
-                       {"max_num_batched_tokens", 4096}};
+                       {"max_num_batched_tokens", 4096},
+                       {"completions", 4}};
   return {{"Dpo", {{"algorithm", "dpo"}}, none},
           {"DpoSharded", {{"algorithm", "dpo"}, {"models", frozen}}, sharded},
           {"DpoPrecomputed", {{"algorithm", "dpo"}, {"reference", "precomputed"}}, none},

@@ -68,6 +68,10 @@ TEST(ImportVerl, TakesAScriptAsItsWorkersRunIt) {
   EXPECT_EQ(rollout["gpu_memory_utilization"], 0.6);
   EXPECT_EQ(rollout["sleep_level"], 2);
   EXPECT_EQ(rollout["weight_bucket"], std::int64_t{2048} << 20);
+  EXPECT_EQ(rollout["completions"], 4);
+  EXPECT_FALSE(rollout.contains("prefix_caching"));
+  const Json without = loaded(with("actor_rollout_ref.rollout.enable_prefix_caching=False"));
+  EXPECT_EQ(without["workload"]["rollout"]["prefix_caching"], false);
 }
 
 TEST(ImportVerl, TakesBudgetsAndUlysses) {
@@ -207,6 +211,17 @@ TEST(ImportVerl, ReadsTheSupervisedTrainerOfEngines) {
   EXPECT_EQ(work.at("sequence_length"), 1024);
   EXPECT_EQ(work.at("micro_batch"), 8);            // 8,192 tokens
   EXPECT_EQ(work.at("gradient_accumulation"), 4);  // 256 over 8 GPUs, 8 at a time
+}
+
+/// config/model/hf_model.yaml: four unless said.
+TEST(ImportVerl, RunsFeedForwardsInParts) {
+  const auto tiles = [](const std::string& more) {
+    return job_of(kEngines + ("engine.strategy=fsdp2 " + more) + "\n", {{"cluster", "8xH100"}})
+        .value("mlp_tiles", 0);
+  };
+  EXPECT_EQ(tiles("model.tiled_mlp.enabled=True"), 4);
+  EXPECT_EQ(tiles("model.tiled_mlp.enabled=True model.tiled_mlp.num_shards=8"), 8);
+  EXPECT_EQ(tiles("model.tiled_mlp.num_shards=8"), 0);
 }
 
 TEST(ImportVerl, FillsMicroBatchesOfItsEnginesUpToTheBudget) {

@@ -220,6 +220,40 @@ TEST_F(Faults, host_that_has_too_little_memory_is_said) {
               ::testing::AnyOf(HasSubstr("out of memory"), HasSubstr("the host cannot allocate")));
 }
 
+/// Linux kills a process of a control group that has no more: to the others it is lost.
+TEST_F(Faults, rank_whose_control_group_has_too_little_memory_ends_the_others) {
+  const std::string script = folder_.file(
+      "group.sh",
+      "name=shardplan-$$; root=/sys/fs/cgroup/memory; limit=memory.limit_in_bytes\n"
+      "[ -e $root/$limit ] || { root=/sys/fs/cgroup; limit=memory.max; }\n"
+      "{ mkdir $root/$name && echo 120000000 > $root/$name/$limit; } 2> /dev/null || exit 77\n"
+      "echo 0 2> /dev/null > $root/$name/memory.swap.max\n"
+      "export WORLD_SIZE=4 MASTER_PORT=$2\n"
+      "for rank in 0 1 3; do RANK=$rank " SHARDPLAN_VALIDATE
+      " $1 --quiet & pids=\"$pids $!\"; done\n"
+      "(echo $BASHPID > $root/$name/cgroup.procs; RANK=2 exec " SHARDPLAN_VALIDATE
+      " $1 --quiet)\necho lost $?\n"
+      "for pid in $pids; do wait $pid; echo other $?; done\nrmdir $root/$name\nexit 0\n");
+  const Finished r = run_program("bash", {script, job([](Json& j) { j["model"]["n_embd"] = 1024; }),
+                                          std::to_string(free_port())});
+  if (r.exit_code == 77) GTEST_SKIP() << "no control group can be made here";
+  EXPECT_THAT(r.out, HasSubstr("lost 137\nother 5\nother 5\nother 5\n"));
+  EXPECT_THAT(r.err, HasSubstr("rank 2 on "));
+}
+
+/// Terabytes of parameters are more than any has.
+TEST_F(Faults, gpu_that_has_too_little_memory_is_said) {
+  if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is no GPU here";
+  const std::string path = job([](Json& j) {
+    j["framework"] = {{"name", "native"}};
+    j["cluster"] = "1xH100";
+    j["model"]["n_embd"] = 1 << 18;
+  });
+  const Finished r = run_program(SHARDPLAN_VALIDATE, {path, "--quiet"});
+  EXPECT_EQ(r.exit_code, 5) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("out of memory: no room for "));
+}
+
 TEST_F(Faults, full_disk_leaves_no_part_of_a_record_and_ends_all) {
   // A disk of 4 KiB for a record of more, where the kernel lets us mount one.
   const std::string disk = folder_.path("disk");

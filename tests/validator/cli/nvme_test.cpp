@@ -109,11 +109,13 @@ TEST_F(Nvme, limit_of_files_is_said_before_the_first_step) {
 TEST_F(Nvme, file_that_breaks_off_ends_all_ranks) {
   const std::string job = job_with([](Json& j) { j["run"]["steps"] = 1000000; });
   // /proc has the files without names of the process: one of them loses its end.
-  const std::string script = folder_.file(
-      "cut.sh", SHARDPLAN_VALIDATE
-      " $1 > $2 &\nuntil grep -qs 'step     2' $2; do sleep 0.1; done\n"
-      "for f in /proc/$!/fd/*; do\n"
-      "  case $(readlink $f) in */swap/*deleted*) : > $f; break ;; esac\ndone\nwait $!\n");
+  const std::string script =
+      folder_.file("cut.sh", SHARDPLAN_VALIDATE
+                   " $1 > $2 &\nuntil grep -qs 'step     2' $2; do sleep 0.1; done\n"
+                   "for f in /proc/$!/fd/*; do\n"
+                   "  case $(readlink $f) in */swap/*deleted*) break ;; esac\ndone\n"
+                   // A write that is under way gives it a new one: again, while the process has it.
+                   "while : > $f; do sleep 0.02; done 2> /dev/null\nwait $!\n");
   const Finished r = run_program("bash", {script, job, folder_.path("log")});
   EXPECT_EQ(r.exit_code, 5) << r.err;
   EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr("the file ends there")));

@@ -125,6 +125,14 @@ TEST_P(AdaptersOnStages, are_predicted_to_the_byte) {
 
 INSTANTIATE_TEST_SUITE_P(Zero, AdaptersOnStages, ::testing::Values(0, 1));
 
+TEST_P(Adapters, with_what_blocks_keep_on_the_host_are_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    expect_same(sent(adapted(job("qwen2.5-0.5b", GetParam(), "4xH200", "bf16-master", checkpointing,
+                                 3, 1000),
+                             R"(["q_proj", "v_proj"])", "nf4", 16)),
+                checkpointing);
+}
+
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   const auto refused = [](Json document, const char* key) {
     try {

@@ -92,6 +92,12 @@ inline void expect_same_offloaded(Json document, const std::string& what,
   expect_same(document, what + ", parameters on the host");
 }
 
+/// `document` with what blocks keep on the host.
+inline Json sent(Json document) {
+  document["checkpointing"] = {{"policy", document["checkpointing"]}, {"offload", true}};
+  return document;
+}
+
 /// `document` with layers shared among `tensor` ranks.
 inline Json shared(Json document, std::int64_t tensor) {
   document["parallel"] = {{"tensor", tensor}};

@@ -60,6 +60,34 @@ TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
                         "mlp");
 }
 
+TEST_P(EveryStage, of_what_blocks_keep_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const char* cluster : {"1xH200", "4xH200"}) {
+      for (const char* model : {"gpt2", "llama-2-7b", "qwen3-0.6b"}) {
+        const std::string what = fmt::format("{} on {}, {}", model, cluster, checkpointing);
+        const Json plain = job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 777, 2);
+        expect_same(sent(plain), what);
+        expect_same_offloaded(sent(plain), what);
+      }
+      Json shared =
+          sent(job("llama-2-7b", GetParam(), cluster, "bf16-pure", checkpointing, 4, 512));
+      shared["parallel"] = {{"tensor", cluster[0] - '0'}};
+      expect_same(shared, "tensor");
+      shared["parallel"] = {{"context", cluster[0] - '0'}};
+      expect_same(shared, "context");
+    }
+}
+
+TEST_P(EveryStage, of_few_blocks_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const int layers : {1, 2, 3, 4}) {
+      const Json gpt{{"model_type", "gpt2"}, {"n_embd", 20},      {"n_layer", layers},
+                     {"n_head", 5},          {"vocab_size", 257}, {"n_positions", 19}};
+      expect_same(sent(job(gpt, GetParam(), "1xH200", "fp32", checkpointing, 1, 19)),
+                  fmt::format("{} layers, {}", layers, checkpointing));
+    }
+}
+
 TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -120,6 +148,15 @@ TEST_P(EveryStage, of_experts_is_predicted_to_the_byte) {
                               ranks, factor),
                       "qwen3_moe, " + what);
         }
+}
+
+TEST_P(EveryStage, of_experts_with_what_blocks_keep_on_the_host_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const std::int64_t ranks : {1, 4})
+      expect_same(sent(divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master",
+                                   checkpointing, 3, 77, 2),
+                               ranks, 1.25)),
+                  fmt::format("{}, {}", ranks, checkpointing));
 }
 
 TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {

@@ -57,11 +57,7 @@ void HostOptimizer::begin(Weights& weights) {
     if (!weights.on_host()) {
       // A unit's gradient is not there yet: its room will do until the masters are made.
       first = home.parameter.empty() ? gradients_.of(0, u) : home.parameter;
-      runtime_.device.record(copied_, Stream::compute);
-      runtime_.device.wait(Stream::to_host, copied_);
-      runtime_.device.fetch(first, weights.owned(u));
-      runtime_.device.record(copied_, Stream::to_host);
-      runtime_.device.await(copied_);
+      fetch_owned(weights, u, first);
     }
     // Bucket by bucket, as they are updated: each thread writes its own part first.
     for_each_bucket(first.numel(), [&](std::int64_t b, auto&& range) {
@@ -75,6 +71,33 @@ void HostOptimizer::begin(Weights& weights) {
   states_->settle();
 }
 
+void HostOptimizer::settle(Weights& weights) {
+  // A delayed update is none of the steps so far.
+  if (!delayed_) update_all(weights);
+  states_->settle();
+}
+
+std::optional<PendingUpdate> HostOptimizer::pending() const {
+  if (!delayed_ || !pending_) return std::nullopt;
+  return pending_->what;
+}
+
+void HostOptimizer::restored(Weights& weights, const std::optional<PendingUpdate>& pending) {
+  for (int u = 0; u < static_cast<int>(units_.size()); ++u)
+    if (const Tensor& home = at(homes_, u).parameter; !home.empty()) fetch_owned(weights, u, home);
+  states_->settle();
+  if (pending) begin_update(*pending);
+}
+
+/// Waits for it.
+void HostOptimizer::fetch_owned(const Weights& weights, int unit, const Tensor& to) {
+  runtime_.device.record(copied_, Stream::compute);
+  runtime_.device.wait(Stream::to_host, copied_);
+  runtime_.device.fetch(to, weights.owned(unit));
+  runtime_.device.record(copied_, Stream::to_host);
+  runtime_.device.await(copied_);
+}
+
 void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& norm) {
   update_all(weights);  // of a delayed update: beside this step's passes, which are under way
   norm_ = static_cast<float>(gradients_.squared_norm());
@@ -85,9 +108,13 @@ void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& no
 void HostOptimizer::update(Weights&, const Gradients&, const Tensor& norm, double inverse_scale,
                            const Rate& rate, std::int64_t step) {
   runtime_.device.download(std::as_writable_bytes(std::span(&norm_, 1)), norm);
-  if (!std::isfinite(norm_)) return;
+  if (std::isfinite(norm_)) begin_update({norm_, inverse_scale, rate, step});
+}
+
+void HostOptimizer::begin_update(const PendingUpdate& what) {
+  norm_ = static_cast<float>(what.squared_norm);
   const Tensor here{reinterpret_cast<std::uintptr_t>(&norm_), DType::f32, Shape{1}};
-  pending_ = {operands(here, inverse_scale, rate, step), gradients_.set(), {}};
+  pending_ = {what, operands(here, what.inverse_scale, what.rate, what.step), gradients_.set(), {}};
   for (const Unit& unit : units_) pending_->left.push_back(unit.frozen ? 0 : 1);
 }
 
@@ -99,6 +126,7 @@ void HostOptimizer::finish(Weights& weights) {
 void HostOptimizer::update_all(Weights& weights) {
   // As the backward pass lets go of them.
   for (int u = static_cast<int>(units_.size()) - 1; u >= 0; --u) update_unit(weights, u);
+  pending_.reset();
 }
 
 void HostOptimizer::update_unit(Weights& weights, int unit) {

@@ -22,6 +22,11 @@ class HostOptimizer final : public Optimizer {
   void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
               double inverse_scale, const Rate& rate, std::int64_t step) override;
   void finish(Weights& weights) override;
+  StateStore* host_states() override { return states_.get(); }
+  void settle(Weights& weights) override;
+  std::optional<PendingUpdate> pending() const override;
+  Tensor pending_gradient(int unit) const override { return gradients_.of(gradients_.set(), unit); }
+  void restored(Weights& weights, const std::optional<PendingUpdate>& pending) override;
 
  private:
   struct Home {
@@ -37,12 +42,15 @@ class HostOptimizer final : public Optimizer {
   };
   /// A step's update, of which some units may be done.
   struct Pending {
+    PendingUpdate what;
     AdamW common;
     int gradients = 0;               ///< their set
     std::vector<std::uint8_t> left;  ///< by unit: 1: not done
   };
 
   void allocate(const Weights& weights);
+  void begin_update(const PendingUpdate& what);
+  void fetch_owned(const Weights& weights, int unit, const Tensor& to);
   void update_unit(Weights& weights, int unit);
   void update_all(Weights& weights);
   /// Before a unit's parameters are written: until nothing reads them any more.

@@ -31,6 +31,8 @@ class ResidentStates final : public StateStore {
     return {range(all.master), range(all.first_moment), range(all.second_moment)};
   }
   void keep() override {}
+  BucketStates look(int unit, std::int64_t bucket) override { return take(unit, bucket); }
+  void let_go() override {}
   void settle() override {}
 
  private:

@@ -34,6 +34,9 @@ class StateStore {
   virtual BucketStates take(int unit, std::int64_t bucket) = 0;
   /// The bucket that was taken or created last has been written.
   virtual void keep() = 0;
+  /// A bucket's states as they are between steps, to be read until let_go().
+  virtual BucketStates look(int unit, std::int64_t bucket) = 0;
+  virtual void let_go() = 0;
   /// Waits until all that was kept is where it stays. Throws StorageError.
   virtual void settle() = 0;
 };

@@ -22,6 +22,8 @@ class SwappedStates final : public StateStore {
   BucketStates create(int unit, std::int64_t bucket) override;
   BucketStates take(int unit, std::int64_t bucket) override;
   void keep() override;
+  BucketStates look(int unit, std::int64_t bucket) override;
+  void let_go() override;
   void settle() override;
 
  private:
@@ -48,6 +50,7 @@ class SwappedStates final : public StateStore {
   int number_of(int unit, std::int64_t bucket) const {
     return at(first_record_, unit) + static_cast<int>(bucket);
   }
+  Buffer& arrived(int record);
   BucketStates hold(Buffer& buffer, int record);
   Buffer* holder_of(int record);
   Buffer& vacate();
@@ -118,6 +121,14 @@ BucketStates SwappedStates::create(int unit, std::int64_t bucket) {
 
 BucketStates SwappedStates::take(int unit, std::int64_t bucket) {
   const int record = number_of(unit, bucket);
+  const BucketStates states = hold(arrived(record), record);
+  learn(record);
+  read_ahead();
+  return states;
+}
+
+/// Waits until a bucket is in a buffer.
+SwappedStates::Buffer& SwappedStates::arrived(int record) {
   Buffer* buffer = holder_of(record);
   if (buffer != nullptr && buffer->use == Buffer::Use::written) {
     finish(*buffer);  // what is in the file is what counts
@@ -128,10 +139,21 @@ BucketStates SwappedStates::take(int unit, std::int64_t bucket) {
     begin_read(*buffer, record);
   }
   if (host_.swap != nullptr) host_.swap->wait(buffer->transfer);
-  const BucketStates states = hold(*buffer, record);
-  learn(record);
-  read_ahead();
+  return *buffer;
+}
+
+/// The order of steps is not learned from it. What it takes a buffer from is read again.
+BucketStates SwappedStates::look(int unit, std::int64_t bucket) {
+  const int record = number_of(unit, bucket), next = record + 1;
+  const BucketStates states = hold(arrived(record), record);
+  if (next < std::ssize(records_) && holder_of(next) == nullptr) begin_read(vacate(), next);
   return states;
+}
+
+void SwappedStates::let_go() {
+  assert(held_ != nullptr);
+  finish(*held_);
+  held_ = nullptr;
 }
 
 BucketStates SwappedStates::hold(Buffer& buffer, int record) {

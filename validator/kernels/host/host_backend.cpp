@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "base/format.h"
 #include "device/errors.h"
 #include "kernels/host/kernels.h"
+#include "kernels/host/late_copies.h"
 #include "memory/arena.h"
 
 namespace shardplan::validator {
@@ -30,8 +32,10 @@ std::int64_t machine_memory() {
 
 class HostBackend final : public Backend {
  public:
-  explicit HostBackend(std::int64_t capacity)
-      : capacity_(capacity > 0 ? capacity : machine_memory()) {}
+  HostBackend(std::int64_t capacity, CopyTime copies)
+      : capacity_(capacity > 0 ? capacity : machine_memory()) {
+    if (copies == CopyTime::late) late_.emplace();
+  }
 
   DeviceInfo info() const override {
     return {"host",
@@ -60,13 +64,20 @@ class HostBackend final : public Backend {
     events_.push_back(Clock::now());
     return static_cast<Event>(events_.size()) - 1;
   }
-  void record(Event event, Stream) override { at(event) = Clock::now(); }
-  void wait(Stream, Event) override {}
+  void record(Event event, Stream stream) override {
+    at(event) = Clock::now();
+    if (late_) late_->record(event, stream);
+  }
+  void wait(Stream, Event event) override { await(event); }
   double seconds_between(Event first, Event second) override {
     return std::chrono::duration<double>(at(second) - at(first)).count();
   }
-  void await(Event) override {}
-  void synchronize() override {}
+  void await(Event event) override {
+    if (late_) late_->settle(event);
+  }
+  void synchronize() override {
+    if (late_) late_->settle_all();
+  }
 
   /// All memory is fit for its copies; there is no more of it than the device has.
   void pin(std::span<std::byte> memory) override {
@@ -76,8 +87,12 @@ class HostBackend final : public Backend {
                                     format_bytes(capacity_)));
   }
   void unpin(std::span<std::byte>) noexcept override {}
-  void fetch(const Tensor& to, const Tensor& from) override { copy(to, from); }
-  void send(const Tensor& to, const Tensor& from) override { copy(to, from); }
+  void fetch(const Tensor& to, const Tensor& from) override {
+    late_ ? late_->add(Stream::to_host, to, from) : copy(to, from);
+  }
+  void send(const Tensor& to, const Tensor& from) override {
+    late_ ? late_->add(Stream::to_device, to, from) : copy(to, from);
+  }
 
   void upload(const Tensor& to, std::span<const std::byte> from) override {
     assert(static_cast<std::int64_t>(from.size()) == to.bytes());
@@ -170,12 +185,13 @@ class HostBackend final : public Backend {
   std::int64_t used_ = 0;
   std::vector<std::unique_ptr<void, Free>> blocks_;
   std::vector<Clock::time_point> events_;
+  std::optional<host::LateCopies> late_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_host_backend(std::int64_t capacity_bytes) {
-  return std::make_unique<HostBackend>(capacity_bytes);
+std::unique_ptr<Backend> make_host_backend(std::int64_t capacity_bytes, CopyTime copies) {
+  return std::make_unique<HostBackend>(capacity_bytes, copies);
 }
 
 }  // namespace shardplan::validator

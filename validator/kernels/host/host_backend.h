@@ -10,7 +10,13 @@
 
 namespace shardplan::validator {
 
+/// When fetch() and send() copy: at once, or when something waits for what was enqueued behind
+/// them. Between the two lies all that a device with streams may do: what comes out the same both
+/// ways forgets no event.
+enum class CopyTime : std::uint8_t { at_once, late };
+
 /// A device of `capacity_bytes` of this machine's memory; 0: as much as there is.
-std::unique_ptr<Backend> make_host_backend(std::int64_t capacity_bytes = 0);
+std::unique_ptr<Backend> make_host_backend(std::int64_t capacity_bytes = 0,
+                                           CopyTime copies = CopyTime::at_once);
 
 }  // namespace shardplan::validator

@@ -4,35 +4,10 @@
 #include <string>
 
 #include "support/subprocess.h"
-#include "validator/engine_testing.h"
+#include "validator/engine/offload/offload_testing.h"
 
 namespace shardplan::validator::testing {
 namespace {
-
-struct Kind {
-  const char* name;
-  DType dtype;
-  std::optional<DType> master;
-  DType states = DType::f32;
-};
-constexpr Kind kFp32{"fp32", DType::f32, std::nullopt};
-const Kind kKinds[] = {kFp32,
-                       {"bf16-master", DType::bf16, DType::f32},
-                       {"bf16-pure", DType::bf16, std::nullopt, DType::bf16},
-                       {"fp16-master", DType::f16, DType::f32}};
-
-TestRun run_of(const Kind& kind, int stage, int world, std::int64_t accumulation) {
-  TestRun run{.world = world};
-  TrainingOptions& o = run.options;
-  o.stage = stage;
-  o.dtype = kind.dtype;
-  o.accumulation = accumulation;
-  o.optimizer.master = kind.master;
-  o.optimizer.states = kind.states;
-  o.optimizer.largest_norm = 1;
-  o.schedule = ConstantLr{3e-3};
-  return run;
-}
 
 std::vector<StepResult> offloaded(const NetworkSpec& spec, TestRun run, bool parameters,
                                   int steps) {
@@ -49,17 +24,6 @@ std::vector<StepResult> swapped(const NetworkSpec& spec, TestRun run, bool param
   run.storage.folder = folder.path("");
   run.storage.chunk_bytes = kStorageBlock;
   return train(spec, run, steps);
-}
-
-void expect_equal(const std::vector<StepResult>& a, const std::vector<StepResult>& b,
-                  const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].loss, b[i].loss) << what << ", loss of step " << i + 1;
-    EXPECT_EQ(a[i].skipped, b[i].skipped) << what << ", step " << i + 1;
-    if (a[i].skipped) continue;  // NaN is equal to nothing
-    EXPECT_EQ(a[i].gradient_norm, b[i].gradient_norm) << what << ", norm of step " << i + 1;
-  }
 }
 
 class Offload : public ::testing::TestWithParam<int> {};
