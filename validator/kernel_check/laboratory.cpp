@@ -185,7 +185,7 @@ void Laboratory::run(const Operation& operation, const std::vector<Result>& resu
                          .dtype = dtype_,
                          .relative_error = apart.relative,
                          .largest_error = apart.largest,
-                         .tolerance = tolerance_of(dtype_) * strictness,
+                         .tolerance = tolerance_of(dtype_) * strictness * results[i].slack,
                          .repeats = first[i] == device_bytes(pair.device)});
   }
 }

@@ -68,6 +68,7 @@ class Laboratory {
   struct Result {
     std::string name;
     Pair pair;
+    double slack = 1;  ///< times the tolerance of the others
   };
   /// Runs the operation on both sides, on the device twice, and notes a finding for each result.
   /// `strictness` scales the tolerance of the element type.
