@@ -15,6 +15,7 @@ class JobFlags(TypedDict, total=False):
     frozen_tower: Document | None
     reshard_after_forward: bool | None
     cpu_offload: bool | None
+    float8_all_gather: Document | None
     hybrid_shard_size: float | str | None
     reduce_dtype: Document | None
     context_rotation: Document | None
@@ -111,6 +112,7 @@ class JobFlags(TypedDict, total=False):
     state_kernels: Document | None
     checkpointing: Document | None
     activation_offloading: Document | None
+    mlp_tiles: float | str | None
     compile: bool | None
     loss: Document | None
     gradient_clipping: float | str | None
