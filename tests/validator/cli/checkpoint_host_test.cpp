@@ -47,6 +47,26 @@ TEST_F(ValidateSaves, states_wherever_they_are_with_the_same_bits) {
       }
 }
 
+TEST_F(ValidateSaves, what_goes_with_states_on_the_host_with_the_same_bits) {
+  const auto host = [](Json& j) {
+    at_stage(2, "bf16-master")(j);
+    j["framework"]["offload_optimizer"] = "cpu";
+    j["checkpointing"] = {{"policy", "selective"}, {"offload", true}};
+  };
+  expect_same_bits(job_with([&](Json& j) {
+                     host(j);
+                     j["workload"]["method"] = "lora";
+                     j["workload"]["lora"] = {{"rank", 4}, {"targets", {"all-linear"}}};
+                   }),
+                   "adapters");
+  expect_same_bits(job_with([&](Json& j) {
+                     host(j);
+                     j["precision"] = {{"preset", "bf16-master"}, {"linear", "fp8-tensorwise"}};
+                     j["cluster"] = "2xH100";
+                   }),
+                   "fp8");
+}
+
 /// What is saved of a step whose update is made beside the next one: its gradients too.
 TEST_F(ValidateSaves, delayed_updates_with_the_same_bits) {
   fs::create_directory(path("disk"));

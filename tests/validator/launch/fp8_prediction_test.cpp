@@ -30,6 +30,10 @@ TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
       expect_same_offloaded(
           narrowed(job("llama-3.2-1b", GetParam(), cluster, "fp16-master", "full", 2, 512), linear),
           what);
+      expect_same(sent(narrowed(
+                      job("qwen3-0.6b", GetParam(), cluster, "bf16-master", "selective", 2, 512, 2),
+                      linear)),
+                  what + ", what blocks keep on the host");
     }
   for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
     expect_same(ringed(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
