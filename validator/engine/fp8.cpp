@@ -14,24 +14,6 @@ constexpr std::int64_t numbers_of(std::int64_t scales) {
   return (2 * scales + kScale - 1) / kScale * kScale;
 }
 
-struct Sides {
-  std::int64_t outputs, inputs;
-};
-
-Sides sides_of(const DecoderSpec& s, Linear l) {
-  switch (l) {
-    case Linear::qkv:
-      return {(s.query_heads + 2 * s.key_value_heads) * s.head_dim, s.hidden};
-    case Linear::out:
-      return {s.hidden, s.query_heads * s.head_dim};
-    case Linear::up:
-      return {s.up_width(), s.hidden};
-    case Linear::down:
-      break;
-  }
-  return {s.hidden, s.inner};
-}
-
 /// Hands out parts of the room and of the scales, one after the other.
 class Shelf {
  public:

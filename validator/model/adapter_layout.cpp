@@ -4,26 +4,24 @@
 #include <cmath>
 
 namespace shardplan::validator {
-namespace {
-
-std::int64_t inputs_of(const DecoderSpec& s, Linear l) {
-  switch (l) {
-    case Linear::out:
-      return s.query_heads * s.head_dim;
-    case Linear::down:
-      return s.inner;
-    case Linear::qkv:
-    case Linear::up:
-      break;
-  }
-  return s.hidden;
-}
-
-}  // namespace
-
 std::string_view name_of(Linear l) {
   constexpr std::array<std::string_view, kLinears.size()> kNames{"qkv", "out", "up", "down"};
   return kNames[static_cast<std::size_t>(l)];
+}
+
+MatrixSides sides_of(const DecoderSpec& s, Linear l) {
+  const std::int64_t query = s.query_heads * s.head_dim;
+  switch (l) {
+    case Linear::qkv:
+      return {query + 2 * s.key_value_heads * s.head_dim, s.hidden};
+    case Linear::out:
+      return {s.hidden, query};
+    case Linear::up:
+      return {s.up_width(), s.hidden};
+    case Linear::down:
+      break;
+  }
+  return {s.hidden, s.inner};
 }
 
 bool is_adapted(const DecoderSpec& s, const LayerRows& layer) {
@@ -67,7 +65,8 @@ AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
     }
     if (of.parts.empty()) continue;
     const std::string name(name_of(l));
-    const std::int64_t inputs = inputs_of(s, l), parts = static_cast<std::int64_t>(of.parts.size());
+    const std::int64_t inputs = sides_of(s, l).inputs,
+                       parts = static_cast<std::int64_t>(of.parts.size());
     // Ranks that share a layer have parts of these inputs each, and draw as for all of them.
     const bool divided = l == Linear::out || l == Linear::down;
     const std::int64_t whole_inputs = divided ? inputs * s.share.ranks : inputs;

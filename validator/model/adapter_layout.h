@@ -23,6 +23,12 @@ inline constexpr std::array kLinears{Linear::qkv, Linear::out, Linear::up, Linea
 /// As its parameters are called: "qkv".
 std::string_view name_of(Linear l);
 
+/// A matrix is [outputs, inputs].
+struct MatrixSides {
+  std::int64_t outputs = 0, inputs = 0;
+};
+MatrixSides sides_of(const DecoderSpec& spec, Linear l);
+
 /// Rows of a matrix that are one layer of transformers.
 struct LayerRows {
   std::string name;  ///< "q_proj"
