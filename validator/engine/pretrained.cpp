@@ -28,7 +28,7 @@ const StoredTensor& find(const Safetensors& file, const std::string& name) {
 }
 
 /// Where element (row, column) of the engine's rows is stored.
-struct Source {
+struct RowSource {
   const StoredTensor& tensor;
   std::int64_t rows, columns;
   bool transposed;
@@ -37,8 +37,8 @@ struct Source {
   }
 };
 
-Source checked(const StoredTensor& tensor, const std::string& name, const PretrainedRows& part,
-               std::int64_t columns) {
+RowSource checked(const StoredTensor& tensor, const std::string& name, const PretrainedRows& part,
+                  std::int64_t columns) {
   std::int64_t numel = 1;
   for (const std::int64_t d : tensor.shape) numel *= d;
   if (tensor.dtype == DType::i8)
@@ -57,7 +57,7 @@ Source checked(const StoredTensor& tensor, const std::string& name, const Pretra
 }
 
 /// Elements [first, first + count) of a source into the device's tensor.
-void upload(Backend& device, const Tensor& to, const Source& source, std::int64_t first) {
+void upload(Backend& device, const Tensor& to, const RowSource& source, std::int64_t first) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
   host::dispatch(to.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -90,7 +90,7 @@ void load_parameter(const Loading& from, const Unit& unit, const ParameterSpec& 
                     const Tensor& resident, const ElementRange& here) {
   const std::int64_t columns = p.whole.dimensions() > 1 ? p.whole.last() : 1;
   for (const PretrainedRows& part : from.rows_of(unit.name, p.name)) {
-    const Source source = checked(find(from.file, part.name), part.name, part, columns);
+    const RowSource source = checked(find(from.file, part.name), part.name, part, columns);
     const std::int64_t start = part.first * columns;
     for_each_run(p, [&](const Run& run) {
       const ElementRange in_run = overlap({run.whole, run.length}, start, part.count * columns);
@@ -110,7 +110,7 @@ void load_quantized(const Loading& from, const Unit& unit, const QuantizedMatrix
   const std::int64_t columns = m.shape.last();
   std::vector<float> values(static_cast<std::size_t>(m.shape.numel()));
   for (const PretrainedRows& part : from.rows_of(block, m.name)) {
-    const Source source = checked(find(from.file, part.name), part.name, part, columns);
+    const RowSource source = checked(find(from.file, part.name), part.name, part, columns);
     for (std::int64_t i = 0; i < part.count * columns; ++i)
       values[static_cast<std::size_t>(part.first * columns + i)] =
           static_cast<float>(source.tensor.element(source.index(i)));
