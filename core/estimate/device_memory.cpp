@@ -174,7 +174,8 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
 }
 
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
-                                         std::span<const Program* const> programs) {
+                                         std::span<const Program* const> programs,
+                                         unsigned threads) {
   std::vector<std::int64_t> limits;
   std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
@@ -185,7 +186,7 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
     limits.push_back(limit.widened(margins));
     paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
-  return reserved_runs(paced, std::move(limits));
+  return reserved_runs(paced, std::move(limits), threads);
 }
 
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
