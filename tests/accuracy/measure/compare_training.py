@@ -22,11 +22,17 @@ from models import make_config
 OPTIMIZER = {"name": "adamw", "lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
 
 
+def cluster():
+    """One GPU of the kind that runs; without a GPU a name that a job needs."""
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return "1xH100" if "H100" in name else "1xH200"
+
+
 def job_of(case):
     job = {
         "schema": "shardplan.job/1",
         "model": case["model"],
-        "cluster": "1xH200",
+        "cluster": cluster(),
         "framework": {"name": "native", "zero_stage": 0},
         "workload": {"kind": "train", "method": "full", "micro_batch": case["micro_batch"],
                      "sequence_length": case["sequence_length"], "gradient_accumulation": 1},
