@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/each.h"
 #include "estimate/estimate.h"
 #include "lowering/rlhf/roles.h"
 
@@ -17,9 +18,9 @@ struct DetailedEstimate {
   Program program;  ///< of the rank that `estimate` is about
 };
 
-/// Ranks that differ are estimated on as many threads as the machine has.
+/// `each`: how ranks that differ are estimated.
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
-                                    const Calibration& calibration);
+                                    const Calibration& calibration, const ForEach& each = in_turn);
 DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibration);
 
 }  // namespace shardplan

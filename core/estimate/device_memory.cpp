@@ -178,7 +178,7 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
 
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
                                          std::span<const Program* const> programs,
-                                         unsigned threads) {
+                                         const ForEach& each) {
   std::vector<std::int64_t> limits;
   std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
@@ -189,7 +189,7 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
     limits.push_back(limit.widened(margins));
     paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
-  return reserved_runs(paced, std::move(limits), threads);
+  return reserved_runs(paced, std::move(limits), each);
 }
 
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,

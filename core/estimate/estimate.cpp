@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/threads.h"
+#include "base/each.h"
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
@@ -28,9 +28,9 @@ struct PlanEstimates {
 
   /// None where the allocator is not simulated, or has nothing to do.
   std::vector<ReservedRuns> runs(const std::vector<const Program*>& programs,
-                                 ReservedMemory reserved, unsigned threads = 1) const {
+                                 ReservedMemory reserved, const ForEach& each = in_turn) const {
     if (reserved == ReservedMemory::ratio || programs.front()->one_block) return {};
-    return allocator_runs(plan, calibration, programs, threads);
+    return allocator_runs(plan, calibration, programs, each);
   }
 
   /// `runs`: of several programs, this one's is number `i`.
@@ -84,7 +84,7 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 }
 
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
-                                    const Calibration& calibration) {
+                                    const Calibration& calibration, const ForEach& each) {
   if (plan.workload.generation.engine) return {estimate_serving(model, plan, calibration), {}, {}};
   const Passes passes = run_passes(model, plan, calibration.time);
   const PlanEstimates of_plan{model, plan, passes, calibration};
@@ -93,11 +93,10 @@ DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
   const TimeEstimate time = of_plan.time(ranks.programs[ranks.timed]);
   DetailedEstimate detail;
   if (ranks.differ) {
-    constexpr unsigned kAllThreads = 0;
     const std::vector<ReservedRuns> runs =
-        of_plan.runs(ranks.all(), ReservedMemory::simulated, kAllThreads);
+        of_plan.runs(ranks.all(), ReservedMemory::simulated, each);
     detail.ranks.resize(ranks.programs.size());
-    on_threads(detail.ranks.size(), kAllThreads, [&](std::size_t i) {
+    each(detail.ranks.size(), [&](std::size_t i) {
       detail.ranks[i] = of_plan.estimate(ranks.programs[i], ranks.memory[i], runs, i, time);
     });
     detail.estimate = detail.ranks[ranks.worst];

@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "base/threads.h"
+#include "base/each.h"
 
 namespace shardplan {
 namespace {
@@ -83,14 +83,14 @@ ReservedProfile ReservedRuns::within(std::int64_t limit) const {
 }
 
 std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
-                                        std::vector<std::int64_t> limits, unsigned threads) {
+                                        std::vector<std::int64_t> limits, const ForEach& each) {
   std::vector<Script> scripts;
   for (const PacedProgram& p : programs) scripts.push_back(script_of(*p.program, p.pace));
   ReservedRuns common(scripts.front(), std::move(limits));
   common.run_to(parting(scripts));
   const std::vector<std::size_t> twins = first_alike(scripts);
   std::vector<ReservedRuns> all(scripts.size(), common);
-  on_threads(scripts.size(), threads, [&](std::size_t i) {
+  each(scripts.size(), [&](std::size_t i) {
     if (twins[i] == i) all[i].finish(scripts[i]);
   });
   for (std::size_t i = 0; i < all.size(); ++i)

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/each.h"
 #include "program/program.h"
 #include "simulator/block_run.h"
 
@@ -33,7 +34,7 @@ class ReservedRuns {
  private:
   friend std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
                                                  std::vector<std::int64_t> limits,
-                                                 unsigned threads);
+                                                 const ForEach& each);
   struct Scarce {
     std::int64_t limit = 0;
     BlockRun run;  ///< up to the first request beyond the limit
@@ -50,9 +51,9 @@ class ReservedRuns {
 };
 
 /// Of programs that begin alike, such as those of a plan's ranks: the beginning is run once for
-/// all, and what follows on at most `threads` threads (0: as many as the machine has). `limits`:
-/// those that ReservedRuns::within() may be asked about.
+/// all, and what follows by `each`. `limits`: those that ReservedRuns::within() may be asked about.
 std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
-                                        std::vector<std::int64_t> limits, unsigned threads = 1);
+                                        std::vector<std::int64_t> limits,
+                                        const ForEach& each = in_turn);
 
 }  // namespace shardplan

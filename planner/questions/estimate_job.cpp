@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimate/rlhf.h"
+#include "questions/workers.h"
 
 namespace shardplan {
 
@@ -12,8 +13,12 @@ Estimate estimate_job(const Job& job, const Calibration& calibration) {
 }
 
 DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calibration) {
-  return job.rlhf ? estimate_in_detail(*job.rlhf, calibration)
-                  : estimate_in_detail(job.model, job.plan, calibration);
+  if (job.rlhf) return estimate_in_detail(*job.rlhf, calibration);
+  constexpr unsigned kAll = 0;
+  return estimate_in_detail(job.model, job.plan, calibration,
+                            [](std::size_t count, const std::function<void(std::size_t)>& work) {
+                              for_each_index(count, kAll, work);
+                            });
 }
 
 void require_steps(const Job& job, std::string_view command, const std::string& file) {

@@ -14,6 +14,7 @@ constexpr std::string_view name_of(WorkKind kind) {
 }
 
 Estimate estimate_job(const Job& job, const Calibration& calibration);
+/// Ranks that differ on all threads of the machine.
 DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calibration);
 
 /// Throws InputError for a job that an engine serves: `command` shows a step, and it has none.
