@@ -188,13 +188,6 @@ TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.expert = 4; }, model), "");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = 2; }, model), "parallel.tensor");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.pipeline = 2; }, model), "parallel.pipeline");
-  EXPECT_EQ(key_of(
-                [](Plan& p) {
-                  p.parallel.expert = 2;
-                  p.framework.native.offload_optimizer = OffloadDevice::cpu;
-                },
-                model),
-            "framework.offload_optimizer");
   EXPECT_EQ(key_of([](Plan& p) { p.framework.native.capacity_factor = 1; }, model_of(kLlama)),
             "framework.capacity_factor");
 }
