@@ -24,9 +24,7 @@ struct NativeOptions {
   /// Updated there, wherever they are kept.
   bool states_on_host() const { return offload_optimizer != OffloadDevice::none; }
   bool states_on_nvme() const { return offload_optimizer == OffloadDevice::nvme; }
-  /// Not on the GPU, that is.
   bool parameters_on_host() const { return offload_param != OffloadDevice::none; }
-  bool parameters_on_nvme() const { return offload_param == OffloadDevice::nvme; }
 };
 
 }  // namespace shardplan

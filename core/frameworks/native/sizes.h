@@ -42,7 +42,7 @@ struct Native {
         offloads(run.framework.native.states_on_host()),
         states_on_nvme(run.framework.native.states_on_nvme()),
         parameters_on_host(run.framework.native.parameters_on_host()),
-        parameters_on_nvme(run.framework.native.parameters_on_nvme()),
+        parameters_on_nvme(run.framework.native.offload_param == OffloadDevice::nvme),
         delayed(run.framework.native.delayed_update),
         sends_kept(run.checkpoint_share.offload) {}
 

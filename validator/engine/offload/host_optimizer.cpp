@@ -58,14 +58,14 @@ void HostOptimizer::begin(Weights& weights) {
     const Home& home = at(homes_, u);
     Tensor first;
     if (weights.shards() != nullptr) {
-      first = weights.shards()->look(u);
+      if (options_.master) first = weights.shards()->look(u);
     } else {
       // A unit's gradient is not there yet: its room will do until the masters are made.
       first = home.parameter.empty() ? gradients_.of(0, u) : home.parameter;
       fetch_owned(weights, u, first);
     }
     // Bucket by bucket, as they are updated: each thread writes its own part first.
-    for_each_bucket(first.numel(), [&](std::int64_t b, auto&& range) {
+    for_each_bucket(sharding_.shard(at(units_, u)), [&](std::int64_t b, auto&& range) {
       const BucketStates states = states_->create(u, b);
       cores.zero(states.first_moment);
       cores.zero(states.second_moment);
