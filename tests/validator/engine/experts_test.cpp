@@ -89,9 +89,9 @@ TEST_P(DividedExperts, drop_the_same_rows) {
 
 TEST_P(DividedExperts, give_the_same_bits_with_states_on_the_host) {
   const TemporaryFolder folder;
-  for (const auto& [world, experts] : kWorlds) {
+  for (const auto& [world, experts] : {std::pair{2, 2}, {4, 2}}) {
     TestRun run = run_of(GetParam(), world, experts);
-    const auto here = train(tiny_qwen3_moe(), run, 8);
+    const auto here = train(tiny_qwen3_moe(), run, 4);
     run.storage.folder = folder.path("");
     for (const bool on_nvme : {false, true}) {
       const bool parameters = GetParam() == 3;
@@ -99,7 +99,7 @@ TEST_P(DividedExperts, give_the_same_bits_with_states_on_the_host) {
                              .on_nvme = on_nvme,
                              .parameters = parameters,
                              .parameters_on_nvme = parameters && on_nvme};
-      expect_same(here, train(tiny_qwen3_moe(), run, 8), std::to_string(experts), 0);
+      expect_same(here, train(tiny_qwen3_moe(), run, 4), std::to_string(experts), 0);
     }
   }
 }
