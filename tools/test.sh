@@ -7,13 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/install_packages.sh
 
 jobs="$(nproc)"
-cmake --preset dev
-cmake --build --preset dev --parallel "$jobs"
+cmake --preset ci
+cmake --build --preset ci --parallel "$jobs"
 
-results="$PWD/build/dev/ctest.xml"
+results="$PWD/build/ci/ctest.xml"
 rm -f "$results"
 status=0
-ctest --preset dev --parallel "$jobs" --output-junit "$results" || status=$?
+ctest --preset ci --parallel "$jobs" --output-junit "$results" || status=$?
 if [[ ! -s "$results" ]]; then
   echo "test: ctest did not run (exit code $status)" >&2
   exit 1

@@ -10,9 +10,10 @@
 namespace shardplan {
 
 /// Programs of one plan's ranks on the caching allocator, with as much room as the plan's GPU has
-/// and with as much as the upper bounds ask about.
+/// and with as much as the upper bounds ask about. `threads`: 0: as many as the machine has.
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
-                                         std::span<const Program* const> programs);
+                                         std::span<const Program* const> programs,
+                                         unsigned threads = 1);
 
 /// All but what is about a model: parameters and tensors are left at 0. `runs`: the program's;
 /// nullptr: reserved memory by ratio.

@@ -17,6 +17,7 @@ struct DetailedEstimate {
   Program program;  ///< of the rank that `estimate` is about
 };
 
+/// Ranks that differ are estimated on as many threads as the machine has.
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
                                     const Calibration& calibration);
 DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibration);

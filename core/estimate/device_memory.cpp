@@ -112,10 +112,13 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
 
 /// The GPU's page tables of pinned host memory: 8 bytes for each page of 4 KiB. Found in the
 /// records of 40 runs with states there, 30 of which are within 5 MiB and all within 18; of two
-/// later ones one is 22 MiB too high. No source says so.
-std::int64_t page_table_bytes(const HostMemory& host) {
+/// later ones one is 22 MiB too high. No source says so. Our engine's ranks of a node are threads
+/// of one process, and what one of them registers every GPU of the process maps (CUDA's unified
+/// addresses): ten later records say so within 3 MiB.
+std::int64_t page_table_bytes(const Plan& plan, const HostMemory& host) {
   constexpr std::int64_t kPage = 4096, kEntry = 8;
-  return ceil_div(host.pinned, kPage) * kEntry;
+  const std::int64_t ranks = traits_of(plan).is_own_engine ? plan.cluster.gpus_per_node : 1;
+  return ranks * ceil_div(host.pinned, kPage) * kEntry;
 }
 
 Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
@@ -150,7 +153,7 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
   ProcessMemory process =
       process_memory(plan, calibration.overhead_of(plan.framework.kind), program.rank);
   process.nccl += program.communicator_bytes;
-  const std::int64_t pages = page_table_bytes(program.host);
+  const std::int64_t pages = page_table_bytes(plan, program.host);
   process.contexts += pages;
   process.upper += program.communicator_bytes + pages;
   return process;
@@ -174,7 +177,8 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
 }
 
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
-                                         std::span<const Program* const> programs) {
+                                         std::span<const Program* const> programs,
+                                         unsigned threads) {
   std::vector<std::int64_t> limits;
   std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
@@ -185,7 +189,7 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
     limits.push_back(limit.widened(margins));
     paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
-  return reserved_runs(paced, std::move(limits));
+  return reserved_runs(paced, std::move(limits), threads);
 }
 
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/threads.h"
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
@@ -27,9 +28,9 @@ struct PlanEstimates {
 
   /// None where the allocator is not simulated, or has nothing to do.
   std::vector<ReservedRuns> runs(const std::vector<const Program*>& programs,
-                                 ReservedMemory reserved) const {
+                                 ReservedMemory reserved, unsigned threads = 1) const {
     if (reserved == ReservedMemory::ratio || programs.front()->one_block) return {};
-    return allocator_runs(plan, calibration, programs);
+    return allocator_runs(plan, calibration, programs, threads);
   }
 
   /// `runs`: of several programs, this one's is number `i`.
@@ -92,9 +93,13 @@ DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
   const TimeEstimate time = of_plan.time(ranks.programs[ranks.timed]);
   DetailedEstimate detail;
   if (ranks.differ) {
-    const std::vector<ReservedRuns> runs = of_plan.runs(ranks.all(), ReservedMemory::simulated);
-    for (std::size_t i = 0; i < ranks.programs.size(); ++i)
-      detail.ranks.push_back(of_plan.estimate(ranks.programs[i], ranks.memory[i], runs, i, time));
+    constexpr unsigned kAllThreads = 0;
+    const std::vector<ReservedRuns> runs =
+        of_plan.runs(ranks.all(), ReservedMemory::simulated, kAllThreads);
+    detail.ranks.resize(ranks.programs.size());
+    on_threads(detail.ranks.size(), kAllThreads, [&](std::size_t i) {
+      detail.ranks[i] = of_plan.estimate(ranks.programs[i], ranks.memory[i], runs, i, time);
+    });
     detail.estimate = detail.ranks[ranks.worst];
   } else {
     const std::vector<ReservedRuns> runs = of_plan.runs({&worst}, ReservedMemory::simulated);

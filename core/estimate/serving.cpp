@@ -51,12 +51,14 @@ double first_token(const ServedNetwork& network, const Plan& plan, double beside
   return seconds;
 }
 
-/// As many prompts begin as answers end. Where a pass has no room for that many tokens of prompts,
-/// they decide how many sequences decode.
+/// As many prompts begin as answers end. A prompt is taken in whole where a pass has room for it,
+/// so that some passes take prompts and others none (vllm/v1/core/sched/scheduler.py, schedule).
+/// Where passes have no room for that many, prompts decide how many sequences decode.
 void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const Plan& plan) {
   const Workload& w = plan.workload;
   const RolloutEngine& engine = *w.generation.engine;
-  const auto prompt = static_cast<double>(w.sequence_length - w.generation.shared_prefix);
+  const auto past = static_cast<double>(w.generation.shared_prefix);
+  const double prompt = static_cast<double>(w.sequence_length) - past;
   const auto answer = static_cast<double>(std::max<std::int64_t>(w.generation.new_tokens, 1));
   const double context = static_cast<double>(w.sequence_length) + answer / 2;
   const auto running = static_cast<double>(s.sequences);
@@ -64,8 +66,10 @@ void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const P
   s.prompt_tokens = std::min(running * prompt / answer, room);
   const double decoding =
       prompt > 0 ? std::min(running, s.prompt_tokens / prompt * answer) : running;
-  s.pass = network.time_of({decoding, context, s.prompt_tokens, prompt,
-                            static_cast<double>(w.generation.shared_prefix)});
+  const double taken = std::min(std::max(s.prompt_tokens, prompt), room);
+  const double share = s.prompt_tokens / taken;  // of passes that take prompts
+  s.pass.add(network.time_of({decoding, context, taken, prompt, past}), share);
+  if (share < 1) s.pass.add(network.time_of({.decoding = decoding, .context = context}), 1 - share);
   s.token_seconds = s.pass.seconds();
   if (s.token_seconds <= 0) return;
   const auto replicas = static_cast<double>(s.replicas);

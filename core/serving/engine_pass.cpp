@@ -41,6 +41,47 @@ bool is_product(const Op& op) {
   return op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
 }
 
+bool is_norm(const Op& op) {
+  return op.kind == OpKind::rsqrt || op.kind == OpKind::rms_norm || op.kind == OpKind::layer_norm;
+}
+
+bool is_activation(const Op& op) {
+  return op.kind == OpKind::silu || op.kind == OpKind::gelu || op.kind == OpKind::relu ||
+         op.kind == OpKind::gated;
+}
+
+/// Kernels that an engine starts for what stands between two products: one for each norm, to which
+/// it adds the residual; one that turns queries and keys; one that writes keys and values to their
+/// pages; one for an activation and what it gates (vllm/model_executor/layers/layernorm.py,
+/// rotary_embedding and activation.py, v1/attention/backends/flash_attn.py; SGLang's are the same).
+class KernelsBetween {
+ public:
+  void see(const Op& op) {
+    if (is_norm(op)) ++norms_;
+    turned_ |= op.kind == OpKind::cat || op.kind == OpKind::rotary;
+    cached_ |= op.kind == OpKind::cache;
+    activated_ |= is_activation(op);
+  }
+  /// Of what was seen since the last call.
+  double take() {
+    const int count = norms_ + (turned_ ? 1 : 0) + (cached_ ? 1 : 0) + (activated_ ? 1 : 0);
+    *this = {};
+    return std::max(1, count);
+  }
+
+ private:
+  int norms_ = 0;
+  bool turned_ = false, cached_ = false, activated_ = false;
+};
+
+/// Rates of kernels that a graph starts one after the other. A training step leaves the GPU pauses
+/// in which its clock recovers, and its products are faster than the same ones back to back
+/// (ProductRates::burst). A pass leaves none.
+TimeRates without_pauses(TimeRates rates) {
+  rates.kernels.product.burst = 1;
+  return rates;
+}
+
 /// Bytes of operands and result of all calls. Elements of the weight may have fewer bits.
 double product_bytes(const Kernel& p, double weight_bytes) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
@@ -59,10 +100,18 @@ double bytes_between(const Kernel& before, const Kernel& after) {
 
 }  // namespace
 
+void EnginePassTime::add(const EnginePassTime& pass, double times) {
+  products += times * pass.products;
+  attention += times * pass.attention;
+  between += times * pass.between;
+  exchanges += times * pass.exchanges;
+  host += times * pass.host;
+}
+
 ServedNetwork::ServedNetwork(const Model& model, const Plan& plan, const TimeRates& rates)
     : plan_(engine_plan(plan)),
       share_(model, plan_),
-      rates_(rates),
+      rates_(without_pauses(rates)),
       peaks_(peaks_of(plan.cluster.gpu, plan.precision.compute)) {}
 
 ModelRun ServedNetwork::run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const {
@@ -88,8 +137,14 @@ ServedNetwork::Products ServedNetwork::products_of(const SegmentRun& segment) co
   out.repeat = static_cast<double>(segment.segment->repeat);
   out.in_blocks = segment.segment->checkpointable;
   std::vector<ValueId> inputs;
-  for (const Op& op : segment.segment->graph.ops())
-    if (is_product(op)) inputs.push_back(op.in[0]);
+  std::vector<double> before;
+  KernelsBetween between;
+  for (const Op& op : segment.segment->graph.ops()) {
+    between.see(op);
+    if (!is_product(op)) continue;
+    inputs.push_back(op.in[0]);
+    before.push_back(between.take());
+  }
   std::vector<Kernel> all;
   for (const Kernel& k : segment.forward.forward_kernels)
     if (k.kind == KernelKind::product) all.push_back(k);
@@ -98,10 +153,12 @@ ServedNetwork::Products ServedNetwork::products_of(const SegmentRun& segment) co
     const bool packed = paired && i > 0 && inputs[i] == inputs[i - 1] &&
                         all[i].batch == out.kernels.back().batch &&
                         all[i].k == out.kernels.back().k && all[i].m == out.kernels.back().m;
-    if (packed)
+    if (packed) {
       out.kernels.back().n += all[i].n;
-    else
+    } else {
       out.kernels.push_back(all[i]);
+      out.before.push_back(paired ? before[i] : 1);
+    }
   }
   return out;
 }
@@ -140,7 +197,8 @@ void ServedNetwork::add_products(EnginePassTime& time, const Products& products)
     const double bytes = bytes_between(before, p);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
     time.products += products.repeat * product_seconds(p, products.in_blocks);
-    time.between += products.repeat * (fused.seconds + bytes / (share * peaks_.memory));
+    time.between +=
+        products.repeat * products.before[i] * (fused.seconds + bytes / (share * peaks_.memory));
   }
 }
 

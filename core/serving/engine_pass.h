@@ -34,6 +34,7 @@ struct EnginePassTime {
   double exchanges = 0;  ///< among the GPUs that share the layers
   double host = 0;       ///< what the engine itself takes between two passes
   double seconds() const { return products + attention + between + exchanges + host; }
+  void add(const EnginePassTime& pass, double times);
 };
 
 /// A network as one GPU of an engine runs it.
@@ -51,6 +52,7 @@ class ServedNetwork {
  private:
   struct Products {
     std::vector<Kernel> kernels;  ///< packed
+    std::vector<double> before;   ///< as many: kernels between each and the product before it
     double repeat = 1;
     bool in_blocks = false;  ///< their weights are in the plan's format
   };

@@ -4,6 +4,8 @@
 #include <functional>
 #include <limits>
 
+#include "base/threads.h"
+
 namespace shardplan {
 namespace {
 
@@ -22,6 +24,17 @@ std::size_t parting(const std::vector<Script>& scripts) {
     if (!alike(*script, *scripts.front()))
       row = std::min(row, first_difference(*script, *scripts.front()));
   return row;
+}
+
+/// For every script the first one that it is alike.
+std::vector<std::size_t> first_alike(const std::vector<Script>& scripts) {
+  std::vector<std::size_t> twins;
+  for (std::size_t i = 0; i < scripts.size(); ++i) {
+    std::size_t twin = 0;
+    while (twin < i && !alike(*scripts[twin], *scripts[i])) ++twin;
+    twins.push_back(twin);
+  }
+  return twins;
 }
 
 }  // namespace
@@ -70,24 +83,18 @@ ReservedProfile ReservedRuns::within(std::int64_t limit) const {
 }
 
 std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
-                                        std::vector<std::int64_t> limits) {
+                                        std::vector<std::int64_t> limits, unsigned threads) {
   std::vector<Script> scripts;
   for (const PacedProgram& p : programs) scripts.push_back(script_of(*p.program, p.pace));
   ReservedRuns common(scripts.front(), std::move(limits));
   common.run_to(parting(scripts));
-  std::vector<ReservedRuns> all;
-  for (std::size_t i = 0; i < scripts.size(); ++i) {
-    const auto twin =
-        std::find_if(scripts.begin(), scripts.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const Script& s) { return alike(*s, *scripts[i]); });
-    const auto first = static_cast<std::size_t>(twin - scripts.begin());
-    if (first < i) {
-      all.push_back(all[first]);
-      continue;
-    }
-    all.push_back(common);
-    all.back().finish(scripts[i]);
-  }
+  const std::vector<std::size_t> twins = first_alike(scripts);
+  std::vector<ReservedRuns> all(scripts.size(), common);
+  on_threads(scripts.size(), threads, [&](std::size_t i) {
+    if (twins[i] == i) all[i].finish(scripts[i]);
+  });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (twins[i] != i) all[i] = all[twins[i]];
   return all;
 }
 

@@ -32,7 +32,8 @@ class ReservedRuns {
 
  private:
   friend std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
-                                                 std::vector<std::int64_t> limits);
+                                                 std::vector<std::int64_t> limits,
+                                                 unsigned threads);
   struct Scarce {
     std::int64_t limit = 0;
     BlockRun run;  ///< up to the first request beyond the limit
@@ -49,8 +50,9 @@ class ReservedRuns {
 };
 
 /// Of programs that begin alike, such as those of a plan's ranks: the beginning is run once for
-/// all. `limits`: those that ReservedRuns::within() may be asked about.
+/// all, and what follows on at most `threads` threads (0: as many as the machine has). `limits`:
+/// those that ReservedRuns::within() may be asked about.
 std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
-                                        std::vector<std::int64_t> limits);
+                                        std::vector<std::int64_t> limits, unsigned threads = 1);
 
 }  // namespace shardplan

@@ -1,6 +1,6 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, and of two nodes with two ranks each, all predicted before they ran: bytes, and losses that
-// do not depend on the division.
+// NCCL, of two nodes with two ranks each, and of fp8, adapters and host memory on four GPUs, all
+// predicted before they ran: bytes, and losses that do not depend on the division.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -47,6 +47,17 @@ TEST(NativeRing, LearnsTheSameHoweverSequencesAreShared) {
             name.find("-1x-native-z0-qwen3") != std::string::npos);
   };
   expect_losses_alike(same, 2, 2, 1e-6);
+}
+
+TEST(NativeNewKinds, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_new_kinds_4gpu", 24);
+}
+
+TEST(NativeNewKinds, AdaptersOfLayersThatFourGpusShareLearnTheSame) {
+  const auto same = [](const std::string& name) {
+    return name.ends_with("-same") && name.find("lora") != std::string::npos;
+  };
+  expect_losses_alike(same, 1, 2, 1e-6);
 }
 
 }  // namespace

@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kUsage = 2;
 
-struct Arguments {
+struct StorageArguments {
   StorageRatesOptions options;
   std::string format = "text";
   bool buffered = false;
 };
 
-void add_options(CLI::App& app, Arguments& a) {
+void add_storage_options(CLI::App& app, StorageArguments& a) {
   StorageRatesOptions& o = a.options;
   app.add_option("FOLDER", o.folder, "a folder of the disk")->required();
   app.add_option("--bytes", o.bytes, "size of the file that is read and written; default: 4 GiB")
@@ -95,10 +95,10 @@ void print_end(const StorageRates& rates) {
 }  // namespace
 
 int run_storage_command(int argc, char** argv) {
-  Arguments a;
+  StorageArguments a;
   CLI::App app("Times reading and writing in a folder as a step with states on NVMe does.",
                "shardplan-validate storage");
-  add_options(app, a);
+  add_storage_options(app, a);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

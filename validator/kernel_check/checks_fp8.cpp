@@ -55,8 +55,8 @@ void check_casts(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t c
       1e-6);  // the same bits
 }
 
-void check_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t inputs,
-                   std::int64_t outputs, bool by_rows) {
+void check_fp8_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t inputs,
+                       std::int64_t outputs, bool by_rows) {
   lab.begin("product in fp8",
             fmt::format("{} × {} → {}{}", rows, inputs, outputs, by_rows ? ", by rows" : ""),
             dtype);
@@ -126,9 +126,9 @@ void check_fp8(Laboratory& lab, DType dtype) {
       check_casts(lab, dtype, 144, 1104, type, by_rows);  // no whole tiles
       check_casts(lab, dtype, 16, 48, type, by_rows);
     }
-    check_product(lab, dtype, 256, 512, 384, by_rows);
-    check_product(lab, dtype, 1040, 2064, 176, by_rows);
-    check_product(lab, dtype, 16, 48, 80, by_rows);
+    check_fp8_product(lab, dtype, 256, 512, 384, by_rows);
+    check_fp8_product(lab, dtype, 1040, 2064, 176, by_rows);
+    check_fp8_product(lab, dtype, 16, 48, 80, by_rows);
   }
 }
 

@@ -1,7 +1,7 @@
 """Trains the same weights on the same text with PyTorch and with shardplan-validate, and keeps both series of losses.
 
 PyTorch's series is taken twice, the second time with its other attention (eager, not sdpa): how far the order of sums
-alone moves a loss is the yardstick for how far the engine may be."""
+alone moves a loss is the yardstick for how far the engine may be. Linears in fp8 are torchao's (float8.py)."""
 import argparse
 import copy
 import json
@@ -15,16 +15,24 @@ import transformers
 from safetensors.torch import save_file
 
 from environment import environment
+from float8 import convert
+from jobs import parameter_dtype
 from models import make_config
 
 OPTIMIZER = {"name": "adamw", "lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+
+
+def cluster():
+    """One GPU of the kind that runs; without a GPU a name that a job needs."""
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return "1xH100" if "H100" in name else "1xH200"
 
 
 def job_of(case):
     job = {
         "schema": "shardplan.job/1",
         "model": case["model"],
-        "cluster": "1xH200",
+        "cluster": cluster(),
         "framework": {"name": "native", "zero_stage": 0},
         "workload": {"kind": "train", "method": "full", "micro_batch": case["micro_batch"],
                      "sequence_length": case["sequence_length"], "gradient_accumulation": 1},
@@ -41,9 +49,9 @@ def job_of(case):
     return job
 
 
-def first_weights(job, deviation):
+def first_weights(job, deviation, seed):
     """The fp32 model that all three runs start from. `deviation`: of its random matrices, if not the class's own."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = make_config(job)
     if deviation is not None:
         config.initializer_range = deviation
@@ -77,16 +85,18 @@ def windows(text, job, step):
 
 
 def pytorch_losses(job, model, text, attention, device):
-    """fp32: AdamW on the parameters. bf16-master: AdamW on fp32 masters, gradients and compute in bf16."""
+    """fp32: AdamW on the parameters. bf16-master: AdamW on fp32 masters, gradients and compute in bf16, and products of
+    the blocks in fp8 where the job wants them."""
     weights = model.state_dict()
     model = transformers.AutoModelForCausalLM.from_config(model.config, attn_implementation=attention).float()
     model.load_state_dict(weights)
     model = with_adapters(model, job).to(device).train()
     trained = [p for p in model.parameters() if p.requires_grad]
     masters = None
-    if job["precision"] == "bf16-master":
+    if parameter_dtype(job) == "bfloat16":
         masters = [p.detach().clone() for p in trained]
-        model = model.to(torch.bfloat16)
+        model = convert(model.to(torch.bfloat16), job)
+        trained = [p for p in model.parameters() if p.requires_grad]
     updated = masters if masters is not None else trained
     options = {k: v for k, v in OPTIMIZER.items() if k != "name"}
     optimizer = torch.optim.AdamW(updated, foreach=True, **options)
@@ -148,7 +158,7 @@ if __name__ == "__main__":
     os.chdir(tempfile.mkdtemp())
     for case in cases:
         job = job_of(case)
-        model = first_weights(job, case.get("initializer_range"))
+        model = first_weights(job, case.get("initializer_range"), case.get("seed", 0))
         weights = os.path.join(options.output, case["name"] + ".safetensors") if case.get("keep_weights") else "w.safetensors"
         save_weights(model, job, weights)
         pytorch = pytorch_losses(job, model, text, "sdpa", options.device)

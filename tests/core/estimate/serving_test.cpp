@@ -112,6 +112,15 @@ TEST(Serving, EnginesShareTheGpus) {
   EXPECT_LT(joined.serving->first_token_seconds, apart.serving->first_token_seconds);
 }
 
+// Its prompt is a pass of its own, and costs what it costs an idle engine: it does not hide beside
+// weights that passes read anyway.
+TEST(Serving, OneSequenceTakesItsPromptAndThenItsTokens) {
+  const ServingEstimate s =
+      *estimated(served({{"batch", 1}, {"prompt_length", 6000}, {"new_tokens", 2000}})).serving;
+  const double all = s.token_seconds * 2000;
+  EXPECT_NEAR(all, s.first_token_seconds + 1999 * s.quiet_token_seconds, 0.001 * all);
+}
+
 // A pass has room for so many tokens: prompts that need more decide how many sequences decode.
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
   const ServingEstimate s =

@@ -1,0 +1,50 @@
+#include "base/threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shardplan {
+namespace {
+
+struct Failure {
+  std::mutex mutex;
+  std::size_t index = 0;
+  std::exception_ptr error;
+
+  void note(std::size_t i) {
+    const std::lock_guard lock(mutex);
+    if (error && index < i) return;
+    index = i;
+    error = std::current_exception();
+  }
+};
+
+}  // namespace
+
+void on_threads(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  std::atomic<std::size_t> next{0};
+  Failure failure;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        failure.note(i);
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    const std::size_t most = std::min<std::size_t>(threads, count);
+    for (std::size_t t = 1; t < most; ++t) others.emplace_back(run);
+    run();
+  }
+  if (failure.error) std::rethrow_exception(failure.error);
+}
+
+}  // namespace shardplan
