@@ -29,8 +29,7 @@ Json engine_precision(const Plan& plan) {
   return "bf16-master";
 }
 
-/// The engine updates on the host what is kept there, and keeps parameters on GPU or host alone:
-/// what others keep on NVMe of them is on the host too.
+/// The engine updates on the host what is kept there, or on NVMe.
 Json engine_framework(const Plan& plan) {
   Json framework{{"name", engine_name()}, {"zero_stage", 0}};
   const ZeroOptions* zero = zero_options(plan);
@@ -39,19 +38,23 @@ Json engine_framework(const Plan& plan) {
     return framework;
   }
   framework["zero_stage"] = zero->stage;
-  const bool moves_parameters = zero->offload_param.device != OffloadDevice::none;
+  const OffloadDevice parameters = zero->offload_param.device;
+  const bool moves_parameters = parameters != OffloadDevice::none;
   OffloadDevice states = zero->offload_optimizer.device;
   if (moves_parameters && states == OffloadDevice::none) states = OffloadDevice::cpu;
   if (states != OffloadDevice::none) framework["offload_optimizer"] = name_of(states);
-  if (moves_parameters) framework["offload_param"] = name_of(OffloadDevice::cpu);
+  if (moves_parameters) framework["offload_param"] = name_of(parameters);
   return framework;
 }
 
 /// The folder that DeepSpeed swaps to; of this machine only where it is there.
 std::string storage_of(const Plan& plan, EngineDevice device) {
   const ZeroOptions* zero = zero_options(plan);
-  if (zero == nullptr || zero->offload_optimizer.device != OffloadDevice::nvme) return {};
-  const std::string& folder = zero->offload_optimizer.nvme_path;
+  if (zero == nullptr) return {};
+  const bool states = zero->offload_optimizer.device == OffloadDevice::nvme;
+  if (!states && zero->offload_param.device != OffloadDevice::nvme) return {};
+  const std::string& folder =
+      states ? zero->offload_optimizer.nvme_path : zero->offload_param.nvme_path;
   std::error_code error;
   return device == EngineDevice::gpus || fs::is_directory(folder, error) ? folder : std::string();
 }
@@ -95,9 +98,12 @@ Json engine_job(const Json& written, const Job& job, const std::string& director
 }
 
 Json with_storage_here(Json job, const std::string& folder) {
-  const auto states = field_of(job, "/framework/offload_optimizer");
-  const bool on_nvme = states && *states == name_of(OffloadDevice::nvme);
-  if (on_nvme && !field_of(job, kStoragePath)) set_field(job, kStoragePath, folder);
+  const auto on_nvme = [&](const char* pointer) {
+    const auto place = field_of(job, pointer);
+    return place && *place == name_of(OffloadDevice::nvme);
+  };
+  const bool any = on_nvme("/framework/offload_optimizer") || on_nvme("/framework/offload_param");
+  if (any && !field_of(job, kStoragePath)) set_field(job, kStoragePath, folder);
   return job;
 }
 

@@ -84,8 +84,6 @@ TEST_F(Translations, OfMistakesAreWhole) {
       R"({"model": "gpt2", "cluster": "4x40GB", "workload": {"method": "lora"}})",
       R"({"model": "llama-3.2-1b", "cluster": "4x40GB", "framework": "native",
           "workload": {"method": "lora", "lora": {"quantization": "nf4"}}, "parallel": {"tensor": 2}})",
-      R"({"model": "llama-3.2-1b", "cluster": "4x40GB", "framework": {"name": "native",
-          "zero_stage": 2, "offload_optimizer": "cpu"}, "parallel": {"tensor": 2}})",
       R"({"model": "gpt2", "cluster": "4x40GB", "framework": {"name": "native", "zero_stage": 1,
           "offload_param": "cpu", "offload_optimizer": "cpu"}})",
       R"({"model": "gpt2", "cluster": "4x40GB", "framework": {"name": "native", "zero_stage": 2},

@@ -109,7 +109,7 @@ TEST(EngineJob, KeepsModelBatchStageAndOffload) {
   EXPECT_TRUE(runs_on_engine(*native.answer().job));
 }
 
-TEST(EngineJob, KeepsStatesOnNvmeAndParametersOnTheHost) {
+TEST(EngineJob, KeepsStatesAndParametersOnNvme) {
   Session session;
   ask(session, R"({"model": "gpt2", "cluster": "2x40GB", "checkpointing": "full",
                    "framework": {"name": "deepspeed", "ds_config": {
@@ -120,7 +120,7 @@ TEST(EngineJob, KeepsStatesOnNvmeAndParametersOnTheHost) {
   ASSERT_TRUE(session.answer().job);
   const Json there = engine_job_of(session, EngineDevice::gpus);
   EXPECT_EQ(there["framework"]["offload_optimizer"], "nvme");
-  EXPECT_EQ(there["framework"]["offload_param"], "cpu");
+  EXPECT_EQ(there["framework"]["offload_param"], "nvme");
   EXPECT_EQ(there["run"]["nvme"]["path"], "/no/such/disk");
   EXPECT_EQ(with_storage_here(there, "/tmp"), there);
   const Json here = engine_job_of(session, EngineDevice::host);

@@ -8,7 +8,7 @@
 namespace shardplan::validator {
 namespace {
 
-/// Whatever a store of states does not have.
+/// Where values are that no store has.
 Tensor values_of(Trainer& trainer, const SavedTensor& saved) {
   switch (saved.kind) {
     case SavedAs::parameters:
@@ -41,6 +41,10 @@ void for_each_piece(const Tensor& x, Visit&& visit) {
   const std::int64_t size = size_of(x.dtype), most = kStagingBytes / size;
   for (std::int64_t first = 0; first < x.numel(); first += most)
     visit(x.slice(first, std::min(most, x.numel() - first)), first * size);
+}
+
+bool is_shard_on_host(const SavedTensor& saved) {
+  return saved.on_host && saved.kind == SavedAs::parameters;
 }
 
 bool is_state_on_host(const SavedTensor& saved) {
@@ -86,7 +90,10 @@ void read_values(Trainer& trainer, const std::vector<SavedTensor>& tensors,
       t = end - 1;
       continue;
     }
-    for_each_piece(values_of(trainer, tensors[t]), [&](const Tensor& piece, std::int64_t first) {
+    const Tensor values = is_shard_on_host(tensors[t])
+                              ? trainer.weights().shards()->look(tensors[t].unit)
+                              : values_of(trainer, tensors[t]);
+    for_each_piece(values, [&](const Tensor& piece, std::int64_t first) {
       if (tensors[t].on_host) return visit(t, first, memory_of(piece));
       const auto here = staging.first(static_cast<std::size_t>(piece.bytes()));
       device.download(here, piece);
@@ -122,8 +129,11 @@ void write_values(Trainer& trainer, const std::vector<SavedTensor>& tensors,
       t = end - 1;
       continue;
     }
-    for_each_piece(values_of(trainer, tensors[t]),
-                   [&](const Tensor& piece, std::int64_t first) { copy(piece, t, first); });
+    HostShards* shards = is_shard_on_host(tensors[t]) ? trainer.weights().shards() : nullptr;
+    for_each_piece(
+        shards != nullptr ? shards->create(tensors[t].unit) : values_of(trainer, tensors[t]),
+        [&](const Tensor& piece, std::int64_t first) { copy(piece, t, first); });
+    if (shards != nullptr) shards->keep(tensors[t].unit);
     device.synchronize();  // what was uploaded may be gone afterwards
   }
 }

@@ -100,7 +100,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--data", a.data, "file of text or tokens; overrides run.data");
   app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
   app.add_option("--nvme-path", a.nvme_path,
-                 "folder for states that are kept on NVMe; overrides run.nvme.path");
+                 "folder for states and parameters that are kept on NVMe; overrides run.nvme.path");
   add_save_options(app, a);
   app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
   app.add_option("--host-memory-limit", a.host_memory_limit,
@@ -229,11 +229,12 @@ void tell_saved(const Arguments& a, const SaveReport& save) {
 
 /// What only a run needs, not its plan.
 void check_storage(const EngineJob& job) {
-  if (job.training.offload.on_nvme && job.run.storage.folder.empty())
-    throw InputError({.file = job.file,
-                      .key = "run.nvme.path",
-                      .message = "states are kept on NVMe, and no folder for them is named",
-                      .expected = "a folder of the disk, here or with --nvme-path"});
+  if (job.training.offload.uses_nvme() && job.run.storage.folder.empty())
+    throw InputError(
+        {.file = job.file,
+         .key = "run.nvme.path",
+         .message = "states or parameters are kept on NVMe, and no folder for them is named",
+         .expected = "a folder of the disk, here or with --nvme-path"});
 }
 
 std::chrono::milliseconds time_of(double seconds) {

@@ -154,12 +154,11 @@ class Decoder final : public Network {
       block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_,
                       parts);
       if (on_host_) on_host_->end_backward(i);
-      gradients.close(u);
-      weights.release(u);
-      for_each_part(pass, i, [&](int part) {
-        gradients.close(part);
-        weights.release(part);
+      for_each_unit(pass, i, [&](int unit) {
+        gradients.close(unit);
+        weights.release(unit);
       });
+      if (i > 1) expect_block(weights, pass, i - 2);
     }
     if (begins(pass)) embed_backward(rt, gradients, pass);
   }
@@ -196,13 +195,21 @@ class Decoder final : public Network {
   }
   /// The units of what it has beside: experts, matrices of 4 bits, adapters.
   template <typename Visit>
-  void for_each_part(const Pass& pass, std::int64_t i, Visit&& visit) const {
+  void for_each_part(const Pass& pass, std::int64_t i, Visit&& visit, int first = 1) const {
     const int own = unit_of(pass, i);
-    for (int part = own + 1; part < own + layout_.units_of_block(); ++part) visit(part);
+    for (int part = own + first; part < own + layout_.units_of_block(); ++part) visit(part);
+  }
+  /// Those and its own; after the last block the head's.
+  template <typename Visit>
+  void for_each_unit(const Pass& pass, std::int64_t i, Visit&& visit) const {
+    if (i < blocks_of_chunk()) return for_each_part(pass, i, visit, 0);
+    if (i == blocks_of_chunk() && ends(pass)) visit(layout_.head_unit);
   }
   void prefetch_block(Weights& weights, const Pass& pass, std::int64_t i) const {
-    weights.prefetch(unit_of(pass, i));
-    for_each_part(pass, i, [&](int part) { weights.prefetch(part); });
+    for_each_unit(pass, i, [&](int unit) { weights.prefetch(unit); });
+  }
+  void expect_block(Weights& weights, const Pass& pass, std::int64_t i) const {
+    for_each_unit(pass, i, [&](int unit) { weights.expect(unit); });
   }
   BlockParts parts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
     BlockParts parts;
@@ -329,6 +336,7 @@ class Decoder final : public Network {
                                 positions, places_);
     ranks_->sum(x, addend);
     weights.release(layout_.embedding_unit);
+    expect_block(weights, pass, 1);
   }
 
   Residual run_blocks(Runtime& rt, Weights& weights, const Pass& pass) {
@@ -344,16 +352,12 @@ class Decoder final : public Network {
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
       const BlockParts parts = parts_of(weights, pass, i);
-      if (i + 1 < blocks_of_chunk()) {
-        prefetch_block(weights, pass, i + 1);
-      } else if (ends(pass)) {
-        weights.prefetch(layout_.head_unit);
-      }
+      prefetch_block(weights, pass, i + 1);
       if (on_host_) on_host_->begin_forward(i);
       block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_, parts);
       if (on_host_) on_host_->end_forward(i);
-      weights.release(u);
-      for_each_part(pass, i, [&](int part) { weights.release(part); });
+      for_each_unit(pass, i, [&](int unit) { weights.release(unit); });
+      expect_block(weights, pass, i + 2);
       residual = {a.mid, slot.branch};
     }
     return residual;
@@ -474,12 +478,6 @@ class Decoder final : public Network {
 };
 
 }  // namespace
-
-std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype) {
-  const std::int64_t all = checked_mul(checked_mul(rows, padded_vocabulary), size_of(dtype));
-  const std::int64_t chunks = ceil_div(all, kLogitBytes);
-  return std::min(rows, round_up(ceil_div(rows, chunks), 128));
-}
 
 std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) {
   const std::int64_t rows = checked_mul(run.micro_batch, run.sequence);

@@ -32,11 +32,6 @@ struct DecoderRun {
 /// where experts are not divided. Of a rank's `rows` an expert is given each at most once.
 std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run);
 
-/// Rows of logits that are alive at once: the loss is computed in chunks of at most about
-/// kLogitBytes.
-inline constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
-std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype);
-
 /// `spec` of the whole network.
 std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run);
 

@@ -1,6 +1,14 @@
 #include "engine/loss_rows.h"
 
+#include <algorithm>
+
 namespace shardplan::validator {
+
+std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype) {
+  const std::int64_t all = checked_mul(checked_mul(rows, padded_vocabulary), size_of(dtype));
+  const std::int64_t chunks = ceil_div(all, kLogitBytes);
+  return std::min(rows, round_up(ceil_div(rows, chunks), 128));
+}
 
 LossRows::LossRows(Arena& arena, const TensorRanks& ranks, const DecoderSpec& spec, DType dtype,
                    std::int64_t most_rows)

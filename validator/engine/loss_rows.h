@@ -6,6 +6,11 @@
 
 namespace shardplan::validator {
 
+/// Rows of logits that are alive at once: the loss is computed in chunks of at most about
+/// kLogitBytes.
+inline constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
+std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype);
+
 class LossRows {
  public:
   /// Allocates what ranks tell each other of at most `most_rows` rows. `spec` of this rank's part.

@@ -27,6 +27,29 @@ void Optimizer::reduce_norm(const Tensor& norm) {
   });
 }
 
+/// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
+/// share each layer have alike only the first rank's, and no copy of another stage's. Undivided
+/// states beside divided experts are the first rank's to count.
+std::vector<ElementRange> Optimizer::counted(const Unit& unit) const {
+  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && unit.kind != Unit::Kind::experts)
+    return {};
+  const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
+  std::vector<ElementRange> ranges;
+  std::int64_t begin = 0;
+  const auto count_to = [&](std::int64_t end) {
+    const ElementRange part = overlap(owned, begin, end - begin);
+    if (part.count > 0) ranges.push_back({part.first - owned.first, part.count});
+  };
+  for (const ParameterSpec& p : unit.parameters) {
+    const bool mine = runtime_.tensor.rank() == 0 || p.sharing == Sharing::parts;
+    if (mine && p.ends != Ends::copy) continue;
+    count_to(p.offset);
+    begin = p.offset + p.shape.numel();
+  }
+  count_to(sharding_.padded(unit));
+  return ranges;
+}
+
 DeviceOptimizer::DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& units,
                                  const Sharding& sharding, const Weights& weights,
                                  const OptimizerOptions& options)
@@ -69,29 +92,6 @@ void DeviceOptimizer::measure(Weights&, const Gradients& gradients, const Tensor
     }
   if (!more) runtime_.device.zero(norm);
   reduce_norm(norm);
-}
-
-/// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
-/// share each layer have alike only the first rank's, and no copy of another stage's. Undivided
-/// states beside divided experts are the first rank's to count.
-std::vector<ElementRange> DeviceOptimizer::counted(const Unit& unit) const {
-  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && unit.kind != Unit::Kind::experts)
-    return {};
-  const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
-  std::vector<ElementRange> ranges;
-  std::int64_t begin = 0;
-  const auto count_to = [&](std::int64_t end) {
-    const ElementRange part = overlap(owned, begin, end - begin);
-    if (part.count > 0) ranges.push_back({part.first - owned.first, part.count});
-  };
-  for (const ParameterSpec& p : unit.parameters) {
-    const bool mine = runtime_.tensor.rank() == 0 || p.sharing == Sharing::parts;
-    if (mine && p.ends != Ends::copy) continue;
-    count_to(p.offset);
-    begin = p.offset + p.shape.numel();
-  }
-  count_to(sharding_.padded(unit));
-  return ranges;
 }
 
 void DeviceOptimizer::update(Weights& weights, const Gradients& gradients, const Tensor& norm,

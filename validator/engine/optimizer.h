@@ -69,6 +69,8 @@ class Optimizer {
   /// The operands that all units of a step have in common.
   AdamW operands(const Tensor& norm, double inverse_scale, const Rate& rate,
                  std::int64_t step) const;
+  /// What this rank counts of a unit's gradients in their norm: ranges of what it owns.
+  std::vector<ElementRange> counted(const Unit& unit) const;
   /// `norm` becomes its sum over the ranks that own parts, those that share layers and the stages.
   void reduce_norm(const Tensor& norm);
 
@@ -93,8 +95,6 @@ class DeviceOptimizer final : public Optimizer {
   UnitStates states(int unit) const override { return at(states_, unit); }
 
  private:
-  std::vector<ElementRange> counted(const Unit& unit) const;
-
   const std::vector<Unit>& units_;
   std::vector<UnitStates> states_;
   std::vector<std::vector<ElementRange>> counted_;  ///< by unit, of what is owned

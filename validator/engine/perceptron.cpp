@@ -79,6 +79,7 @@ class Perceptron final : public Network {
       rt.device.linear_forward(sums_[at], inputs_[at], parameter(i, w, weight_),
                                parameter(i, w, bias_));
       weights.release(static_cast<int>(i));
+      if (i + 2 < layers()) weights.expect(static_cast<int>(i) + 2);
       if (last) continue;
       rt.device.activation_forward(Activation::relu, inputs_[at + 1], sums_[at]);
     }
@@ -108,6 +109,7 @@ class Perceptron final : public Network {
       }
       gradients.close(u);
       weights.release(u);
+      if (i > 1) weights.expect(u - 2);
     }
   }
 

@@ -43,7 +43,7 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
       norm_(runtime.arena.allocate("gradient_norm", Category::other, statistic_type(options.dtype),
                                    {1})),
       weights_(runtime_, network_->units(), sharding_, options.dtype, network_->tied(),
-               options.offload.parameters),
+               options.offload),
       sink_(make_sink()),
       gradients_(runtime_, network_->units(), sharding_, options.dtype, network_->tied(),
                  sink_.get()),

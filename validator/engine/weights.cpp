@@ -3,23 +3,28 @@
 namespace shardplan::validator {
 
 Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                 DType dtype, bool tied, bool on_host)
+                 DType dtype, bool tied, const Offload& offload)
     : runtime_(runtime),
       units_(units),
       sharding_(sharding),
-      slots_(map_slots(units, sharding, tied, SlotsOf::parameters)),
-      on_host_(on_host) {
+      dtype_(dtype),
+      slots_(map_slots(units, sharding, tied, SlotsOf::parameters)) {
+  if (offload.parameters_on_nvme) {
+    shards_ = make_swapped_shards(runtime, units, sharding, dtype, tied);
+  } else if (offload.parameters) {
+    shards_ = make_resident_shards(runtime, units, sharding, dtype);
+  }
   for (const Unit& unit : units_) {
-    const bool whole = sharding_.stage < 3;
-    const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
-    Arena& arena = on_host_ ? runtime_.host->pinned : runtime_.arena;
-    const Tensor here = arena.allocate(unit.name + ".parameters", Category::parameters,
-                                       unit.stored_as(dtype), {numel});
-    resident_.push_back(here);
-    owned_.push_back(whole ? here.slice(sharding_.first(unit), sharding_.shard(unit)) : here);
     updated_.push_back(runtime_.device.new_event());
     whole_.push_back(runtime_.device.new_event());
     released_.push_back(runtime_.device.new_event());
+    if (shards_) continue;
+    const bool whole = sharding_.stage < 3;
+    const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
+    const Tensor here = runtime_.arena.allocate(unit.name + ".parameters", Category::parameters,
+                                                unit.stored_as(dtype), {numel});
+    resident_.push_back(here);
+    owned_.push_back(whole ? here.slice(sharding_.first(unit), sharding_.shard(unit)) : here);
   }
   if (sharding_.stage < 3) return;
   for (const Slot& slot : slots_.slots)
@@ -27,8 +32,9 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
         {runtime_.arena.allocate("gathered." + slot.name, Category::gathered_parameters,
                                  slot.bytes ? DType::i8 : dtype, {slot.numel}),
          -1, runtime_.device.new_event(), runtime_.device.new_event()});
-  if (!on_host_) return;
-  for (std::size_t u = 0; u < units_.size(); ++u) resident_[u] = place_of(static_cast<int>(u));
+  if (!shards_) return;
+  for (std::size_t u = 0; u < units_.size(); ++u)
+    resident_.push_back(place_of(static_cast<int>(u)));
 }
 
 Tensor Weights::place_of(int unit) const {
@@ -61,31 +67,38 @@ void Weights::prefetch(int unit) {
   if (buffer.holder == unit) return;
   buffer.holder = unit;
   const Tensor full = buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
-  if (on_host_) {
+  if (shards_) {
+    const Tensor shard = shards_->look(unit);
     runtime_.device.wait(Stream::to_device, buffer.vacant);
-    runtime_.device.send(place_of(unit), at(owned_, unit));
+    runtime_.device.send(place_of(unit), shard);
+    shards_->sending(unit);
     runtime_.device.record(at(updated_, unit), Stream::to_device);
   } else {
     runtime_.device.wait(Stream::communication, buffer.vacant);
   }
   runtime_.device.wait(Stream::communication, at(updated_, unit));
-  runtime_.ranks_of(at(units_, unit))
-      .all_gather(full, on_host_ ? place_of(unit) : at(owned_, unit));
+  runtime_.ranks_of(at(units_, unit)).all_gather(full, shards_ ? place_of(unit) : at(owned_, unit));
   runtime_.device.record(buffer.filled, Stream::communication);
 }
 
+void Weights::expect(int unit) {
+  if (!shards_ || buffer_of(unit).holder == unit || will_be_made_(unit)) return;
+  shards_->expect(unit);
+}
+
 void Weights::keep(int unit) {
-  if (!on_host_) return;
+  if (!shards_) return;
   const Event written = at(updated_, unit);
   runtime_.device.record(written, Stream::compute);
   runtime_.device.wait(Stream::to_host, written);
-  runtime_.device.fetch(at(owned_, unit), at(resident_, unit));
+  runtime_.device.fetch(shards_->create(unit), at(resident_, unit));
   runtime_.device.record(written, Stream::to_host);
   runtime_.device.await(written);  // the next unit may have the same place
+  shards_->keep(unit);
 }
 
 void Weights::updated(int unit, Stream by) {
-  if (!on_host_) runtime_.device.record(at(updated_, unit), by);
+  if (!shards_) runtime_.device.record(at(updated_, unit), by);
   if (sharding_.stage == 3) {
     if (buffer_of(unit).holder == unit) buffer_of(unit).holder = -1;
     return;

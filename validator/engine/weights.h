@@ -1,12 +1,15 @@
 // The parameters of a rank. Below stage 3 all of them are here; at stage 3 only a shard of each
-// unit is, on the device or on the host, and a unit is gathered for the time that it is computed
-// with.
+// unit is, on the device, on the host or in a file, and a unit is gathered for the time that it is
+// computed with.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "engine/offload/host_shards.h"
+#include "engine/offload/offload.h"
 #include "engine/runtime.h"
 #include "engine/slots.h"
 
@@ -14,12 +17,16 @@ namespace shardplan::validator {
 
 class Weights {
  public:
-  /// `on_host`: this rank's shards are kept in pinned memory of the host (stage 3).
+  /// `offload`: whether this rank's shards are kept on the host or in a file (stage 3).
   Weights(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding, DType dtype,
-          bool tied, bool on_host);
+          bool tied, const Offload& offload);
 
-  /// Called with a unit that is about to be read, before anything is.
-  void before_use(std::function<void(int)> update) { before_use_ = std::move(update); }
+  /// `update` is called with a unit that is about to be read, before anything is. `makes`: whether
+  /// it would write all of the unit, whatever is there.
+  void before_use(std::function<void(int)> update, std::function<bool(int)> makes) {
+    before_use_ = std::move(update);
+    will_be_made_ = std::move(makes);
+  }
 
   /// The unit's parameters for kernels that are enqueued from now on, until release().
   Tensor acquire(int unit);
@@ -27,10 +34,15 @@ class Weights {
   void release(int unit);
   /// Begins to gather a unit that will be needed soon.
   void prefetch(int unit);
+  /// Will be prefetched after another unit: of a shard in a file, begins to read it.
+  void expect(int unit);
 
-  /// What this rank keeps up to date: all of the unit at stage 0, its shard otherwise.
+  /// What this rank keeps up to date: all of the unit at stage 0, its shard otherwise. Not where
+  /// shards are kept on the host.
   Tensor owned(int unit) const { return at(owned_, unit); }
-  bool on_host() const { return on_host_; }
+  DType dtype() const { return dtype_; }
+  /// This rank's shards where they are kept on the host or in a file; null: on the device.
+  HostShards* shards() const { return shards_.get(); }
   /// Everything of the unit that lies in this rank's memory between steps; of shards on the host,
   /// where on the device they have their first values before keep().
   Tensor resident(int unit) const { return at(resident_, unit); }
@@ -54,9 +66,11 @@ class Weights {
   Runtime& runtime_;
   const std::vector<Unit>& units_;
   Sharding sharding_;
+  DType dtype_;
   SlotMap slots_;
-  bool on_host_;
+  std::unique_ptr<HostShards> shards_;
   std::function<void(int)> before_use_ = [](int) {};
+  std::function<bool(int)> will_be_made_ = [](int) { return false; };
   std::vector<Tensor> resident_, owned_;
   std::vector<Event> updated_;         ///< by unit, on the stream that wrote it
   std::vector<Event> whole_;           ///< by unit, when all ranks' parts are there; below stage 3

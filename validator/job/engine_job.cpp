@@ -191,6 +191,7 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   t.offload = {.states = native.offload_optimizer != OffloadDevice::none,
                .on_nvme = native.offload_optimizer == OffloadDevice::nvme,
                .parameters = native.offload_param != OffloadDevice::none,
+               .parameters_on_nvme = native.offload_param == OffloadDevice::nvme,
                .delayed = native.delayed_update};
   t.pipeline = {.stages = static_cast<int>(plan.parallel.pipeline),
                 .chunks = static_cast<int>(plan.parallel.virtual_pipeline),

@@ -59,8 +59,8 @@ Progress ChunkQueue::note(Chunk& chunk, std::int64_t moved) {
     const std::string why = moved < 0 ? std::strerror(static_cast<int>(-moved))
                             : reads   ? "the file ends there"
                                       : "nothing was written";
-    finish(chunk, fmt::format("{} {} bytes at {} of the states' file failed: {}",
-                              name_of(direction), chunk.bytes, chunk.offset, why));
+    finish(chunk, fmt::format("{} {} bytes at {} of the swap file failed: {}", name_of(direction),
+                              chunk.bytes, chunk.offset, why));
     return Progress::done;
   }
   (direction == Direction::read ? use_.read : use_.written) += moved;
@@ -95,7 +95,7 @@ void ChunkQueue::close() {
   {
     const std::scoped_lock lock(mutex_);
     closed_ = true;
-    for (const Chunk& chunk : waiting_) finish(chunk, "the states' file was closed");
+    for (const Chunk& chunk : waiting_) finish(chunk, "the swap file was closed");
     waiting_.clear();
   }
   arrived_.notify_all();

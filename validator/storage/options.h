@@ -1,4 +1,4 @@
-// Where states are kept that are not in memory, and how they are moved.
+// Where states and parameters are kept that are not in memory, and how they are moved.
 #pragma once
 
 #include <cstdint>

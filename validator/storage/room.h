@@ -13,8 +13,8 @@ std::int64_t free_bytes(const std::string& folder);
 [[noreturn]] void refuse_room(const std::string& folder, std::int64_t bytes,
                               const std::string& why);
 
-/// Makes an open file of `folder` as large as that, so that writing to it finds room. `what` is
-/// kept there: "states". Throws StorageError where the disk or a limit of the process refuses.
+/// Makes an open file of `folder` as large as that, so that writing to it finds room. `what`: "the
+/// swap file". Throws StorageError where the disk or a limit of the process refuses.
 void reserve_room(int descriptor, const std::string& folder, std::int64_t bytes,
                   const std::string& what);
 

@@ -1,4 +1,4 @@
-// A file of states that are read and written beside what the caller computes.
+// A file of states and parameters that are read and written beside what the caller computes.
 #pragma once
 
 #include <memory>

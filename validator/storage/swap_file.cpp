@@ -26,7 +26,7 @@ SwapFile::SwapFile(const std::string& folder, std::int64_t bytes, bool direct)
     : folder_(folder), bytes_(bytes) {
   open_unnamed();
   try {
-    reserve_room(descriptor_, folder_, bytes_, "states");
+    reserve_room(descriptor_, folder_, bytes_, "the swap file");
     if (direct) go_direct();
   } catch (...) {
     close(descriptor_);
@@ -44,14 +44,15 @@ SwapFile::~SwapFile() {
 void SwapFile::open_unnamed() {
   struct stat status {};
   if (stat(folder_.c_str(), &status) != 0)
-    refuse_room(folder_, bytes_, fmt::format("no folder for states ({})", std::strerror(errno)));
+    refuse_room(folder_, bytes_,
+                fmt::format("no folder for the swap file ({})", std::strerror(errno)));
   if (!S_ISDIR(status.st_mode)) refuse_room(folder_, bytes_, "not a folder");
   constexpr mode_t kOurs = S_IRUSR | S_IWUSR;
   descriptor_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kOurs);
   if (descriptor_ >= 0) return;
   const bool no_such_files = errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT;
   if (no_such_files) {  // a file system without unnamed files: the name goes at once
-    std::string name = folder_ + "/shardplan-states-XXXXXX";
+    std::string name = folder_ + "/shardplan-swap-XXXXXX";
     descriptor_ = mkostemp(name.data(), O_CLOEXEC);
     if (descriptor_ >= 0 && unlink(name.c_str()) == 0) return;
     if (descriptor_ >= 0) close(descriptor_);

@@ -86,20 +86,21 @@ void add_residents(ProgramBuilder& b, const Native& n) {
     b.resident(Category::other, native_tensor(checked_mul(n.sequence, n.layout.head_dim), 4));
 }
 
-/// At stage 3 a unit is gathered one ahead of where it is used.
-void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
+/// At stage 3 a unit is gathered one ahead of where it is used. `read`: its shards are in the file,
+/// if they are kept there, and not in pinned memory.
+void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read) {
   if (n.stage < 3) return;
-  if (n.parameters_on_host)
-    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width_of(u), "parameter shards to the GPU");
+  emit_shard(b, n, u, read);
   b.gather_ahead(n.padded(u) * n.width_of(u), "parameter all-gather", n.group_of(u));
   b.wait(Stream::communication);
 }
 
 /// What is done before a unit is computed with. `there`: unless it has been updated, it is still
-/// where it was gathered.
+/// where it was gathered, and its shard where it was sent from.
 void emit_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first, bool there) {
-  if (first) emit_update(b, n, u);
-  if (!there || (first && !u.frozen)) emit_gather(b, n, u);
+  const bool updated = first && !u.frozen;
+  if (first) emit_update(b, n, u, !there);
+  if (!there || updated) emit_gather(b, n, u, !there && (!updated || n.delayed));
 }
 
 /// Reduces a unit's gradient while the next unit is computed.
@@ -238,6 +239,7 @@ void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first,
     for (alike = 1; i + alike < blocks && turn_of(i + alike) == turn;) ++alike;
     b.begin_repeat(alike);
     for (const NativeUnit& u : units) emit_use(b, n, u, first, turn.there);
+    emit_turn(b, n);
     emit_before(b, n, turn.kept);
     emit_work(b, turn.last ? last : each);
     emit_after(b, n, turn.kept);
@@ -263,6 +265,7 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
   const bool begins = n.pipeline.begins(pass.chunk), ends = n.pipeline.ends(pass.chunk);
   if (begins) {
     emit_use(b, n, n.layout.embedding, pass.first, n.layout.tied);
+    emit_turn(b, n);
     emit_work(b, native_embedding(n));
   }
   if (n.plan.checkpointing == Checkpointing::full)
@@ -273,6 +276,7 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
     return emit_message(b, n, "activations to the next stage");
   }
   emit_use(b, n, n.layout.head, pass.first, n.layout.tied);
+  emit_turn(b, n);
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width) +
                   n.loss_parts());
@@ -372,12 +376,14 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool first, bool last) 
   const std::vector<NativeUnit>& layers = n.layout.blocks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     emit_use(b, n, layers[i], first, false);
+    emit_turn(b, n);
     b.compute(native_layer_forward(n, i));
   }
   b.end_phase(Phase::forward);
   b.begin_phase(Phase::backward);
   for (std::size_t i = layers.size(); i-- > 0;) {
-    if (i + 2 < layers.size()) emit_gather(b, n, layers[i]);
+    if (i + 2 < layers.size()) emit_gather(b, n, layers[i], true);
+    emit_turn(b, n);
     b.compute(native_layer_backward(n, i));
     emit_reduction(b, n, layers[i], last);
   }

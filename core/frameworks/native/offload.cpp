@@ -1,6 +1,7 @@
 #include "frameworks/native/offload.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "frameworks/native/kept_on_host.h"
 
@@ -8,6 +9,10 @@ namespace shardplan {
 namespace {
 
 constexpr std::int64_t kBucket = std::int64_t{1} << 22;  // elements copied and updated at once
+constexpr std::int64_t kBlock = 4096;                    // what direct I/O moves
+
+constexpr std::string_view kShardsFromFile = "parameter shards from NVMe";
+constexpr std::string_view kShardsToFile = "parameter shards to NVMe";
 
 /// What the host's cores move for one element: the gradient is read, both moments and where the
 /// update lives are read and written, and so is the rounded copy of a master.
@@ -25,9 +30,8 @@ void update(ProgramBuilder& b, const Native& n, std::int64_t elements, std::int6
   if (n.states_on_nvme) b.store_ahead(LinkKind::nvme, in_file, "optimizer states to NVMe");
 }
 
-/// Masters and moments of one bucket in the file: direct I/O moves whole blocks.
+/// Masters and moments of one bucket in the file.
 std::int64_t bucket_in_file(const Native& n, std::int64_t elements) {
-  constexpr std::int64_t kBlock = 4096;
   const Precision& p = n.plan.precision;
   std::int64_t bytes = 2 * native_tensor(elements, size_of(p.optimizer_states));
   if (p.master) bytes += native_tensor(elements, size_of(*p.master));
@@ -41,7 +45,7 @@ std::int64_t unit_in_file(const Native& n, const NativeUnit& u) {
 
 /// What is in the file, and buffers for some buckets of it.
 void add_nvme(const Native& n, std::int64_t largest_bucket, HostMemory& host) {
-  constexpr std::int64_t kBuffers = 4, kBlock = 4096;
+  constexpr std::int64_t kBuffers = 4;
   std::int64_t buckets = 0;
   for (const NativeUnit& u : n.layout.units()) {
     if (u.frozen) continue;
@@ -51,6 +55,22 @@ void add_nvme(const Native& n, std::int64_t largest_bucket, HostMemory& host) {
   const std::int64_t buffers =
       checked_mul(std::min(kBuffers, buckets), bucket_in_file(n, largest_bucket));
   host.pinned = checked_add(host.pinned, native_tensor(buffers + kBlock, 1));
+}
+
+/// A unit's parameters in the file.
+std::int64_t shard_in_file(const Native& n, const NativeUnit& u) {
+  return round_up(checked_mul(n.shard(u), n.width_of(u)), kBlock);
+}
+
+/// What is in the file, and a buffer for each slot that units are gathered in.
+void add_shards(const Native& n, HostMemory& host) {
+  for (const NativeUnit& u : n.layout.units())
+    host.nvme = checked_add(host.nvme, checked_mul(shard_in_file(n, u), u.count));
+  std::int64_t buffers = kBlock;
+  for (const std::int64_t slot :
+       n.slots(false, [&](const NativeUnit& u) { return shard_in_file(n, u); }))
+    buffers = checked_add(buffers, slot);
+  host.pinned = checked_add(host.pinned, native_tensor(buffers, 1));
 }
 
 }  // namespace
@@ -64,13 +84,15 @@ HostMemory native_host_memory(const Native& n) {
   for (const NativeUnit& u : n.layout.units()) {
     const std::int64_t shard = n.shard(u);
     const std::int64_t moved = native_tensor(shard, n.width_of(u));
+    const bool pins_parameters = n.parameters_on_host && !n.parameters_on_nvme;
     if (u.frozen) {
-      if (n.parameters_on_host) host.pinned = checked_add(host.pinned, checked_mul(moved, u.count));
+      if (pins_parameters) host.pinned = checked_add(host.pinned, checked_mul(moved, u.count));
       continue;
     }
     bucket = std::max(bucket, std::min(shard, kBucket));
-    std::int64_t pinned = (n.delayed ? 2 : 1) * moved;       // gradients
-    if (n.parameters_on_host || !p.master) pinned += moved;  // what is updated and sent
+    std::int64_t pinned = (n.delayed ? 2 : 1) * moved;  // gradients
+    if (pins_parameters || (!p.master && !n.parameters_on_host))
+      pinned += moved;  // what is updated and sent
     std::int64_t pageable =
         n.states_on_nvme ? 0 : 2 * native_tensor(shard, size_of(p.optimizer_states));
     if (p.master && !n.states_on_nvme) pageable += native_tensor(shard, size_of(*p.master));
@@ -82,15 +104,32 @@ HostMemory native_host_memory(const Native& n) {
   if (adds) host.pinned += buffers;                               // micro-batches to be added
   if (p.master && !n.parameters_on_host) host.pinned += buffers;  // rounded copies of masters
   if (n.states_on_nvme) add_nvme(n, bucket, host);
+  if (n.parameters_on_nvme) add_shards(n, host);
   return host;
 }
 
-void emit_update(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
+void emit_shard(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read) {
+  if (!n.parameters_on_host) return;
+  if (n.parameters_on_nvme && read)
+    b.fetch_ahead(LinkKind::nvme, shard_in_file(n, u), kShardsFromFile);
+  b.fetch_ahead(LinkKind::host, n.shard(u) * n.width_of(u), "parameter shards to the GPU");
+}
+
+void emit_turn(ProgramBuilder& b, const Native& n) {
+  if (n.parameters_on_nvme) b.follow(Stream::copy);
+}
+
+void emit_update(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read) {
   if (!n.offloads || n.delayed || u.frozen) return;
+  // With a master nothing that was there is read.
+  if (n.parameters_on_nvme && read && !n.plan.precision.master)
+    b.fetch_ahead(LinkKind::nvme, shard_in_file(n, u), kShardsFromFile);
   update(b, n, n.shard(u), unit_in_file(n, u), true);
+  if (n.parameters_on_nvme) b.store_ahead(LinkKind::nvme, shard_in_file(n, u), kShardsToFile);
   if (!n.parameters_on_host)
     b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "updated parameters from the host");
-  if (n.stage == 1 || n.stage == 2) b.gather_ahead(n.padded(u) * n.width, "parameter all-gather");
+  if (n.stage == 1 || n.stage == 2)
+    b.gather_ahead(n.padded(u) * n.width, "parameter all-gather", n.group_of(u));
 }
 
 void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
@@ -100,19 +139,24 @@ void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
 
 void emit_delayed_update(ProgramBuilder& b, const Native& n) {
   if (!n.offloads || !n.delayed) return;
-  std::int64_t owned = 0, padded = 0, units = 0, in_file = 0;
+  std::int64_t owned = 0, in_file = 0, shards = 0;
   for (const NativeUnit& u : n.layout.units()) {
     if (u.frozen) continue;
     owned += n.shard(u) * u.count;
-    padded += n.padded(u) * u.count;
-    units += u.count;
     in_file += checked_mul(unit_in_file(n, u), u.count);
+    shards += checked_mul(shard_in_file(n, u), u.count);
   }
+  if (n.parameters_on_nvme && !n.plan.precision.master)
+    b.fetch_ahead(LinkKind::nvme, shards, kShardsFromFile);
   update(b, n, owned, in_file, !n.parameters_on_host);
+  if (n.parameters_on_nvme) b.store_ahead(LinkKind::nvme, shards, kShardsToFile);
   if (n.parameters_on_host) return;
   b.copy(LinkKind::host, true, owned * n.width, "updated parameters from the host");
   if (n.stage == 1 || n.stage == 2)
-    b.collective(Collective::all_gather, padded * n.width, "parameter all-gather", units);
+    for (const NativeUnit& u : n.layout.units())
+      if (!u.frozen)
+        b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
+                     "parameter all-gather", u.count, n.group_of(u));
 }
 
 }  // namespace shardplan

@@ -1,5 +1,4 @@
 // What jobs can say of shardplan's own engine.
-#include <span>
 
 #include "options/choices.h"
 #include "options/member.h"
@@ -10,9 +9,6 @@ namespace {
 
 constexpr std::array kNativeDevices{named("cuda", NativeDevice::cuda),
                                     named("host", NativeDevice::host)};
-
-/// Parameters are not kept on NVMe.
-constexpr std::span<const NamedValue> kParametersKeptOn = std::span(kOffloadDevices).first<2>();
 
 constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::zero_stage>({.key = "zero_stage",
@@ -29,7 +25,7 @@ constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
                                                                .flag = "--offload-param",
                                                                .help = "where parameters are kept",
-                                                               .choices = kParametersKeptOn}),
+                                                               .choices = kOffloadDevices}),
     option<&Framework::native, &NativeOptions::delayed_update>(
         {.key = "delayed_update",
          .flag = "--delayed-update",

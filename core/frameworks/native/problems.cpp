@@ -136,10 +136,6 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
     return DivisionProblem{
         "parallel.sequence_parallel",
         "the native engine has no tensor-parallel ranks that all keep the same tokens", "true"};
-  if (plan.parallel.tensor > 1 && plan.framework.native.states_on_host())
-    return DivisionProblem{"framework.offload_optimizer",
-                           "the native engine has no states on the host where ranks share layers",
-                           "none, or parallel.tensor 1"};
   if (plan.parallel.expert_imbalance != 1)
     return DivisionProblem{
         "parallel.expert_imbalance",
@@ -179,10 +175,6 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
       return DivisionProblem{
           key, fmt::format("the native engine has no degree {} with layers of experts", degree),
           "1"};
-  if (p.expert > 1 && options.states_on_host())
-    return DivisionProblem{"framework.offload_optimizer",
-                           "the native engine has no states on the host where ranks divide experts",
-                           "none, or parallel.expert 1"};
   return std::nullopt;
 }
 

@@ -42,6 +42,7 @@ struct Native {
         offloads(run.framework.native.states_on_host()),
         states_on_nvme(run.framework.native.states_on_nvme()),
         parameters_on_host(run.framework.native.parameters_on_host()),
+        parameters_on_nvme(run.framework.native.offload_param == OffloadDevice::nvme),
         delayed(run.framework.native.delayed_update),
         sends_kept(run.checkpoint_share.offload) {}
 
@@ -59,7 +60,8 @@ struct Native {
   std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
   bool offloads;            ///< masters and moments are updated on the host
   bool states_on_nvme;      ///< and kept in a file
-  bool parameters_on_host;  ///< and the shards of the parameters
+  bool parameters_on_host;  ///< the shards of the parameters are there, or in the file
+  bool parameters_on_nvme;  ///< in the file
   bool delayed;             ///< a step is updated beside the next one
   bool sends_kept;          ///< what blocks keep waits on the host for the backward pass
 
@@ -83,9 +85,14 @@ struct Native {
   /// alternate between two; embedding and head share one unless they are needed together. What is
   /// frozen has no gradient.
   std::vector<std::int64_t> slots(bool gradients) const {
+    return slots(gradients,
+                 [&](const NativeUnit& u) { return native_tensor(padded(u), width_of(u)); });
+  }
+  /// Of as many bytes for each unit.
+  template <typename BytesOf>
+  std::vector<std::int64_t> slots(bool gradients, BytesOf&& bytes) const {
     std::vector<std::int64_t> sizes;
     const auto is_left_out = [&](const NativeUnit& u) { return gradients && u.frozen; };
-    const auto bytes = [&](const NativeUnit& u) { return native_tensor(padded(u), width_of(u)); };
     std::int64_t index = 0;
     for (const NativeUnit& u : layout.blocks) {
       if (is_left_out(u)) continue;

@@ -209,6 +209,36 @@ TEST(HiddenExchanges, OfInputGradientsRunBesideTheProductsOfWeightGradients) {
   }
 }
 
+/// Our own engine with parameters in that place, and a drive that reads and writes as fast.
+Estimate parameters_away(const char* place, const std::string& bandwidth) {
+  const Job job = job_of(R"({"model": "llama-3.2-1b", "cluster": {"name": "2xH100", "nvme":
+    {"bytes": 1000000000000, "read_bandwidth": )" +
+                         bandwidth + R"(, "write_bandwidth": )" + bandwidth +
+                         R"(}}, "precision": "bf16-pure", "checkpointing": "full",
+    "framework": {"name": "native", "zero_stage": 3, "offload_optimizer": "cpu",
+                  "offload_param": ")" +
+                         place + R"("},
+    "workload": {"micro_batch": 4, "sequence_length": 4096}})");
+  return estimate(job.model, job.plan, load_calibration());
+}
+
+TEST(ParametersOnNvme, AreReadBesideThePassesAsFarAsTheDriveIsFast) {
+  const auto seconds = [](const char* place, const std::string& bandwidth) {
+    return parameters_away(place, bandwidth).time.step_seconds;
+  };
+  const double there = seconds("cpu", "1e9");
+  ASSERT_GT(there, 0);
+  EXPECT_NEAR(seconds("nvme", "1e15"), there, 0.01 * there);
+  double bytes = 0;
+  for (const TrafficLine& line : parameters_away("nvme", "1e9").traffic)
+    if (line.link == LinkKind::nvme) bytes += static_cast<double>(line.bytes_per_step);
+  // Two ranks share the drive; where it is slow it is what the step waits for.
+  const double slow = 2 * bytes / 1e9;
+  EXPECT_GE(seconds("nvme", "1e9"), slow);
+  EXPECT_LE(seconds("nvme", "1e9"), slow + there);
+  EXPECT_LT(seconds("nvme", "2e9"), seconds("nvme", "1e9"));
+}
+
 TEST(HiddenExchanges, RunInPartsBesideTheirProductsWithUserbuffers) {
   const Estimate whole = tensor_parallel(""),
                  parts = tensor_parallel(R"(, "tp_comm_overlap": true)");

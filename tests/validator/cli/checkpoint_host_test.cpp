@@ -27,14 +27,15 @@ TEST_F(ValidateSaves, states_wherever_they_are_with_the_same_bits) {
                                               {3, "bf16-master"}};
   for (const auto& [stage, precision] : runs)
     for (const char* kept : {"none", "cpu", "nvme"})
-      for (const bool parameters : {false, true}) {
-        if (parameters && (stage < 3 || std::string(kept) == "none")) continue;
-        const std::string what =
-            std::string(precision) + ", stage " + std::to_string(stage) + ", " + kept;
+      for (const char* parameters : {"none", "cpu", "nvme"}) {
+        const bool moved = std::string(parameters) != "none";
+        if (moved && (stage < 3 || std::string(kept) == "none")) continue;
+        const std::string what = std::string(precision) + ", stage " + std::to_string(stage) +
+                                 ", states " + kept + ", parameters " + parameters;
         expect_same_bits(job_with([&, at = at_stage(stage, precision)](Json& j) {
                            at(j);
                            j["framework"]["offload_optimizer"] = kept;
-                           if (parameters) j["framework"]["offload_param"] = "cpu";
+                           j["framework"]["offload_param"] = parameters;
                            j["run"]["nvme"] = {{"path", path("disk")}};
                          }),
                          what);
@@ -61,6 +62,12 @@ TEST_F(ValidateSaves, what_goes_with_states_on_the_host_with_the_same_bits) {
                    "adapters");
   expect_same_bits(job_with([&](Json& j) {
                      host(j);
+                     j["cluster"] = "4xA100-40GB";
+                     j["parallel"] = {{"tensor", 2}};
+                   }),
+                   "layers shared");
+  expect_same_bits(job_with([&](Json& j) {
+                     host(j);
                      j["precision"] = {{"preset", "bf16-master"}, {"linear", "fp8-tensorwise"}};
                      j["cluster"] = "2xH100";
                    }),
@@ -75,7 +82,7 @@ TEST_F(ValidateSaves, delayed_updates_with_the_same_bits) {
       at(j);
       j["framework"]["offload_optimizer"] = kept;
       j["framework"]["delayed_update"] = true;
-      if (stage == 3) j["framework"]["offload_param"] = "cpu";
+      if (stage == 3) j["framework"]["offload_param"] = kept;
       j["run"]["nvme"] = {{"path", disk}};
       // In fp16 some steps overflow: they leave nothing to be made.
       j["run"]["loss_scale"] = {{"initial", 0x1p18}, {"window", 1}, {"hysteresis", 1}};
@@ -85,6 +92,7 @@ TEST_F(ValidateSaves, delayed_updates_with_the_same_bits) {
   expect_same_bits(job_with(delayed(1, "fp16-master", "cpu")), "stage 1");
   expect_same_bits(job_with(delayed(2, "bf16-master", "nvme")), "stage 2");
   expect_same_bits(job_with(delayed(3, "bf16-master", "cpu")), "stage 3");
+  expect_same_bits(job_with(delayed(3, "bf16-pure", "nvme")), "stage 3, all on NVMe");
   EXPECT_THAT(refusal(
                   [&](Json& j) {
                     delayed(3, "bf16-master", "cpu")(j);

@@ -1,10 +1,13 @@
-// shardplan-validate with states on NVMe, and what it does when the disk does not.
+// shardplan-validate with states and parameters on NVMe, and what it does when the disk does not.
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "estimate/estimate.h"
+#include "job/engine_job.h"
+#include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/record.h"
 #include "support/subprocess.h"
@@ -16,11 +19,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr const char* kStates = "508 KiB are needed there";
+constexpr const char* kParameters = "100 KiB are needed there";
+
 class Nvme : public ::testing::Test {
  protected:
   Nvme() { std::filesystem::create_directory(swap_); }
 
-  std::string job_with(const std::function<void(Json&)>& change) const {
+  std::string job_with(const std::function<void(Json&)>& change,
+                       const char* name = "job.json") const {
     Json job =
         read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/gpt2-tiny-native.json");
     job["run"]["steps"] = 4;
@@ -28,10 +35,39 @@ class Nvme : public ::testing::Test {
     job["framework"]["offload_optimizer"] = "nvme";
     job["run"]["nvme"] = {{"path", swap_}};
     change(job);
-    return folder_.file("job.json", job.dump());
+    return folder_.file(name, job.dump());
+  }
+  /// With parameters there, and states on the host.
+  std::string parameters_job_with(const std::function<void(Json&)>& change) const {
+    return job_with(
+        [&](Json& j) {
+          j["framework"]["zero_stage"] = 3;
+          j["framework"]["offload_optimizer"] = "cpu";
+          j["framework"]["offload_param"] = "nvme";
+          change(j);
+        },
+        "parameters.json");
   }
   static Finished run(const std::vector<std::string>& arguments) {
     return run_program(SHARDPLAN_VALIDATE, arguments);
+  }
+  /// Of a run where every byte is as predicted.
+  Json record_of(const std::string& job) const {
+    const Finished r = run({job, "--format", "json", "--record", folder_.path("r.json")});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    if (r.exit_code != 0) return {};
+    const Json out = Json::parse(r.out);
+    for (const char* group : {"phases", "categories", "host"}) {
+      const Json rows = out.value(group, Json::object());
+      for (const auto& [name, row] : rows.items())
+        EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+    }
+    return out.at("record");
+  }
+  static Json losses_of(const Json& record) {
+    Json losses = Json::array();
+    for (const Json& step : record.at("steps")) losses.push_back(step.at("loss"));
+    return losses;
   }
 
   TemporaryFolder folder_;
@@ -41,22 +77,11 @@ class Nvme : public ::testing::Test {
 TEST_F(Nvme, keeps_states_and_takes_of_gpu_host_and_disk_what_is_predicted) {
   for (const int stage : {1, 2, 3}) {
     const auto losses = [&](const char* kept, const char* io) {
-      const Finished r = run({job_with([&](Json& j) {
-                                j["framework"]["zero_stage"] = stage;
-                                j["framework"]["offload_optimizer"] = kept;
-                                j["run"]["nvme"]["io"] = io;
-                              }),
-                              "--format", "json", "--record", folder_.path("r.json")});
-      EXPECT_EQ(r.exit_code, 0) << r.err;
-      const Json out = Json::parse(r.out);
-      for (const char* group : {"phases", "categories", "host"}) {
-        const Json rows = out.value(group, Json::object());
-        for (const auto& [name, row] : rows.items())
-          EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
-      }
-      Json steps = Json::array();
-      for (const Json& step : out.at("record").at("steps")) steps.push_back(step.at("loss"));
-      return steps;
+      return losses_of(record_of(job_with([&](Json& j) {
+        j["framework"]["zero_stage"] = stage;
+        j["framework"]["offload_optimizer"] = kept;
+        j["run"]["nvme"]["io"] = io;
+      })));
     };
     const Json here = losses("none", "auto");
     for (const char* io : {"auto", "threads"}) {
@@ -73,15 +98,66 @@ TEST_F(Nvme, keeps_states_and_takes_of_gpu_host_and_disk_what_is_predicted) {
   EXPECT_TRUE(std::filesystem::is_empty(swap_));
 }
 
+/// Bytes that a step's prediction reads from NVMe, and writes there.
+std::pair<std::int64_t, std::int64_t> predicted_traffic(const std::string& file) {
+  const EngineJob job = load_engine_job(read_json_file(file), file, load_hardware_catalog());
+  std::pair<std::int64_t, std::int64_t> bytes;
+  for (const TrafficLine& line : estimate(job.job.model, job.plan(), load_calibration()).traffic) {
+    if (line.link != LinkKind::nvme) continue;
+    (line.what.find("from NVMe") != line.what.npos ? bytes.first : bytes.second) +=
+        line.bytes_per_step;
+  }
+  return bytes;
+}
+
+TEST_F(Nvme, keeps_parameters_and_moves_what_is_predicted) {
+  const Json llama{{"model_type", "llama"},    {"hidden_size", 64},
+                   {"intermediate_size", 96},  {"num_hidden_layers", 5},
+                   {"num_attention_heads", 4}, {"vocab_size", 256},
+                   {"num_key_value_heads", 2}, {"max_position_embeddings", 64}};
+  for (const char* precision : {"bf16-master", "bf16-pure"})
+    for (const bool untied : {false, true}) {
+      const auto job = [&](const char* states, const char* parameters) {
+        return job_with([&](Json& j) {
+          if (untied) j["model"] = llama;
+          j["precision"] = precision;
+          j["workload"]["gradient_accumulation"] = 2;
+          j["framework"]["zero_stage"] = 3;
+          j["framework"]["offload_optimizer"] = states;
+          j["framework"]["offload_param"] = parameters;
+        });
+      };
+      const Json here = losses_of(record_of(job("none", "none")));
+      EXPECT_EQ(here, losses_of(record_of(job("nvme", "nvme")))) << precision;
+      const std::string away = job("cpu", "nvme");
+      const Json record = record_of(away);
+      EXPECT_EQ(here, losses_of(record)) << precision;
+      const Json& nvme = record.at("measured").at("host").at("nvme");
+      // Three steps are timed, and the update of the last one is made when the run ends.
+      const auto [reads, writes] = predicted_traffic(away);
+      EXPECT_EQ(nvme.at("written").get<std::int64_t>(), 4 * writes) << precision << untied;
+      const std::int64_t for_update = nvme.at("read").get<std::int64_t>() - 3 * reads;
+      if (std::string(precision) == "bf16-master") {
+        EXPECT_EQ(for_update, 0) << untied;
+      } else {
+        EXPECT_GT(for_update, 0) << untied;
+        EXPECT_LE(for_update, nvme.at("bytes").get<std::int64_t>()) << untied;
+      }
+    }
+  EXPECT_TRUE(std::filesystem::is_empty(swap_));
+}
+
 TEST_F(Nvme, folder_that_is_missing_or_takes_no_file_is_named_before_the_first_step) {
   for (const auto& [where, why] :
        {std::pair<std::string, std::string>{folder_.path("missing"), "No such file or directory"},
         {"/proc", "no file can be made there"}}) {
-    const Finished r = run({job_with([](Json&) {}), "--nvme-path", where});
-    EXPECT_EQ(r.exit_code, 5);
-    EXPECT_THAT(r.err, AllOf(HasSubstr(where + ": "), HasSubstr(why),
-                             HasSubstr("508 KiB are needed there")));
-    EXPECT_THAT(r.out, Not(HasSubstr("step ")));
+    for (const auto& [job, needed] : {std::pair{job_with([](Json&) {}), kStates},
+                                      {parameters_job_with([](Json&) {}), kParameters}}) {
+      const Finished r = run({job, "--nvme-path", where});
+      EXPECT_EQ(r.exit_code, 5);
+      EXPECT_THAT(r.err, AllOf(HasSubstr(where + ": "), HasSubstr(why), HasSubstr(needed)));
+      EXPECT_THAT(r.out, Not(HasSubstr("step ")));
+    }
   }
 }
 
@@ -89,25 +165,28 @@ TEST_F(Nvme, disk_that_is_full_is_said_before_the_first_step) {
   // A disk of 1 MiB for four files of half of one, where the kernel lets us mount one.
   const std::string script = folder_.file(
       "full.sh", "mount -t tmpfs -o size=1m none $2 || exit 77\n" SHARDPLAN_VALIDATE " $1\n");
-  const Finished r = run_program("unshare", {"-rm", "sh", script, job_with([](Json&) {}), swap_});
-  if (r.exit_code == 77 || r.err.find("unshare") != std::string::npos)
-    GTEST_SKIP() << "nothing can be mounted here: " << r.err;
-  EXPECT_EQ(r.exit_code, 5) << r.err;
-  EXPECT_THAT(
-      r.err, AllOf(HasSubstr(swap_), HasSubstr("508 KiB are needed there"), HasSubstr("are free")));
-  EXPECT_THAT(r.out, Not(HasSubstr("step ")));
+  const auto more_layers = [](Json& j) { j["model"]["n_layer"] = 24; };
+  for (const auto& [job, needed] :
+       {std::pair{job_with([](Json&) {}), kStates},
+        {parameters_job_with(more_layers), "688 KiB are needed there"}}) {
+    const Finished r = run_program("unshare", {"-rm", "sh", script, job, swap_});
+    if (r.exit_code == 77 || r.err.find("unshare") != std::string::npos)
+      GTEST_SKIP() << "nothing can be mounted here: " << r.err;
+    EXPECT_EQ(r.exit_code, 5) << r.err;
+    EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr(needed), HasSubstr("are free")));
+    EXPECT_THAT(r.out, Not(HasSubstr("step ")));
+  }
 }
 
 TEST_F(Nvme, limit_of_files_is_said_before_the_first_step) {
   const std::string script = folder_.file("limit.sh", "ulimit -f 100\n" SHARDPLAN_VALIDATE " $1\n");
   const Finished r = run_program("bash", {script, job_with([](Json&) {})});
   EXPECT_EQ(r.exit_code, 5) << r.err;
-  EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr("ulimit -f"),
-                           HasSubstr("508 KiB are needed there")));
+  EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr("ulimit -f"), HasSubstr(kStates)));
 }
 
 TEST_F(Nvme, file_that_breaks_off_ends_all_ranks) {
-  const std::string job = job_with([](Json& j) { j["run"]["steps"] = 1000000; });
+  const auto endless = [](Json& j) { j["run"]["steps"] = 1000000; };
   // /proc has the files without names of the process: one of them loses its end.
   const std::string script =
       folder_.file("cut.sh", SHARDPLAN_VALIDATE
@@ -116,20 +195,26 @@ TEST_F(Nvme, file_that_breaks_off_ends_all_ranks) {
                    "  case $(readlink $f) in */swap/*deleted*) break ;; esac\ndone\n"
                    // A write that is under way gives it a new one: again, while the process has it.
                    "while : > $f; do sleep 0.02; done 2> /dev/null\nwait $!\n");
-  const Finished r = run_program("bash", {script, job, folder_.path("log")});
-  EXPECT_EQ(r.exit_code, 5) << r.err;
-  EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr("the file ends there")));
+  for (const std::string& job : {job_with(endless), parameters_job_with(endless)}) {
+    std::filesystem::remove(folder_.path("log"));
+    const Finished r = run_program("bash", {script, job, folder_.path("log")});
+    EXPECT_EQ(r.exit_code, 5) << r.err;
+    EXPECT_THAT(r.err, AllOf(HasSubstr(swap_), HasSubstr("the file ends there")));
+  }
 }
 
 TEST_F(Nvme, killed_rank_leaves_no_file_and_no_room_taken) {
-  const std::string job = job_with([](Json& j) { j["run"]["steps"] = 1000000; });
+  const auto endless = [](Json& j) { j["run"]["steps"] = 1000000; };
   const std::string script = folder_.file(
       "kill.sh", SHARDPLAN_VALIDATE
       " $1 > $2 &\nuntil grep -qs 'step ' $2; do sleep 0.1; done\n"
       "ls -l /proc/$!/fd | grep -c '/swap/.*deleted'\nls -A $3\nkill -9 $!\nwait $!\nls -A $3\n");
-  const Finished r = run_program("bash", {script, job, folder_.path("log"), swap_});
-  EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, "4\n");  // a file a rank while it ran, and none that has a name
+  for (const std::string& job : {job_with(endless), parameters_job_with(endless)}) {
+    std::filesystem::remove(folder_.path("log"));
+    const Finished r = run_program("bash", {script, job, folder_.path("log"), swap_});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out, "4\n");  // a file a rank while it ran, and none that has a name
+  }
 }
 
 TEST_F(Nvme, disk_is_measured_for_people_programs_and_clusters) {

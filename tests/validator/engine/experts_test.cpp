@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "support/subprocess.h"
 #include "validator/engine_testing.h"
 
 namespace shardplan::validator::experts_test {
@@ -83,6 +84,23 @@ TEST_P(DividedExperts, drop_the_same_rows) {
     TestRun divided = run_of(GetParam(), world, experts);
     divided.capacity_factor = 0.8;
     expect_same(one, train(tiny_mixtral(), divided, 30), std::to_string(experts));
+  }
+}
+
+TEST_P(DividedExperts, give_the_same_bits_with_states_on_the_host) {
+  const TemporaryFolder folder;
+  for (const auto& [world, experts] : {std::pair{2, 2}, {4, 2}}) {
+    TestRun run = run_of(GetParam(), world, experts);
+    const auto here = train(tiny_qwen3_moe(), run, 4);
+    run.storage.folder = folder.path("");
+    for (const bool on_nvme : {false, true}) {
+      const bool parameters = GetParam() == 3;
+      run.options.offload = {.states = true,
+                             .on_nvme = on_nvme,
+                             .parameters = parameters,
+                             .parameters_on_nvme = parameters && on_nvme};
+      expect_same(here, train(tiny_qwen3_moe(), run, 4), std::to_string(experts), 0);
+    }
   }
 }
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 
+#include "support/subprocess.h"
 #include "validator/engine_testing.h"
 
 namespace shardplan::validator::tensor_parallel_test {
@@ -68,6 +70,30 @@ TEST_P(TensorParallel, gives_the_same_losses_when_blocks_are_done_again) {
     whole.keep = divided.keep = keep;
     expect_losses(train(specs()[2], whole, 20), train(specs()[2], divided, 20), 1e-6, "qwen3");
   }
+}
+
+/// Each rank counts in the norm what it does with its states on the GPU.
+TEST_P(TensorParallel, gives_the_same_bits_with_states_on_the_host) {
+  const TemporaryFolder folder;
+  for (const DecoderSpec& spec : {specs()[0], specs()[2]})
+    for (const auto& [tensor, data] : {std::pair{2, 1}, {2, 2}})
+      for (const auto& master : {std::optional<DType>(), std::optional(DType::f32)}) {
+        TestRun run = run_of(GetParam(), tensor, data, 2);
+        run.options.optimizer.master = master;
+        if (master) run.options.dtype = DType::bf16;
+        const auto here = train(spec, run, 4);
+        run.storage.folder = folder.path("");
+        for (const bool on_nvme : {false, true}) {
+          run.options.offload = {.states = true, .on_nvme = on_nvme, .parameters = GetParam() == 3};
+          const auto there = train(spec, run, 4);
+          ASSERT_EQ(here.size(), there.size());
+          for (std::size_t i = 0; i < here.size(); ++i) {
+            EXPECT_EQ(here[i].loss, there[i].loss) << spec.family << ", step " << i + 1;
+            EXPECT_EQ(here[i].gradient_norm, there[i].gradient_norm)
+                << spec.family << ", step " << i + 1;
+          }
+        }
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, TensorParallel, ::testing::Values(0, 1, 2, 3));

@@ -86,10 +86,13 @@ inline void expect_same_offloaded(Json document, const std::string& what,
   framework["delayed_update"] = true;
   expect_same(document, what + ", delayed");
   if (framework["zero_stage"] != 3) return;
-  framework["offload_param"] = "cpu";
-  expect_same(document, what + ", delayed, parameters on the host");
-  framework["delayed_update"] = false;
-  expect_same(document, what + ", parameters on the host");
+  for (const char* place : {"cpu", "nvme"})
+    for (const bool delayed : {true, false}) {
+      framework["offload_param"] = place;
+      framework["delayed_update"] = delayed;
+      expect_same(document,
+                  fmt::format("{}, parameters on {}{}", what, place, delayed ? ", delayed" : ""));
+    }
 }
 
 /// `document` with what blocks keep on the host.

@@ -101,6 +101,15 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
                   fmt::format("{} on {}", precision, cluster));
 }
 
+TEST_P(EveryStage, of_shared_layers_with_states_on_the_host_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-2-7b", "qwen3-0.6b"})
+    for (const char* precision : {"bf16-pure", "bf16-master"})
+      for (const char* cluster : {"2xH200", "2x8xH200"})
+        expect_same_offloaded(
+            shared(job(model, GetParam(), cluster, precision, "full", 4, 1000, 2), 2),
+            fmt::format("{} on {}, {}", model, cluster, precision));
+}
+
 Json mixtral(std::int64_t experts, std::int64_t per_token) {
   return {{"model_type", "mixtral"},      {"hidden_size", 256},
           {"intermediate_size", 448},     {"num_hidden_layers", 5},
@@ -165,12 +174,15 @@ TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
       expect_same(divided(job(mixtral(4, 3), GetParam(), "4xH200", precision, "none", 1, 333, 3),
                           ranks, 1.0),
                   fmt::format("{}, {}", precision, ranks));
-  // Large enough for a workspace of its own, and offloaded where experts are not divided.
+  // Large enough for a workspace of its own, and offloaded.
   expect_same(
       divided(job("mixtral-8x7b-v0.1", GetParam(), "8xH200", "bf16-pure", "full", 2, 4096), 8, 1.5),
       "mixtral-8x7b");
-  expect_same_offloaded(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", "full", 3, 77, 2),
-                        "mixtral");
+  for (const std::int64_t ranks : {1, 2, 4})
+    expect_same_offloaded(
+        divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", "full", 3, 77, 2), ranks,
+                1.25),
+        fmt::format("mixtral, {}", ranks));
 }
 
 TEST_P(EveryStage, of_shared_sequences_is_predicted_to_the_byte) {

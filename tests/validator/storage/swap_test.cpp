@@ -117,7 +117,7 @@ TEST_P(EveryPath, says_what_could_not_be_written) {
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);
   EXPECT_THAT(failure, AllOf(HasSubstr(folder_.path("")), HasSubstr("writing"),
-                             HasSubstr("of the states' file failed: File too large")));
+                             HasSubstr("of the swap file failed: File too large")));
 }
 
 TEST_P(EveryPath, may_be_closed_while_much_is_under_way) {
@@ -143,7 +143,7 @@ TEST(SwapFile, in_a_folder_that_does_not_do_is_refused) {
   EXPECT_THAT(refused(folder.file("file", "x")), HasSubstr("not a folder"));
   EXPECT_THAT(refused("/proc"), HasSubstr("/proc: no file can be made there"));
   EXPECT_THAT(refused(folder.path(""), std::int64_t{1} << 60),
-              AllOf(HasSubstr("too little room for states"), HasSubstr("are needed there"),
+              AllOf(HasSubstr("too little room for the swap file"), HasSubstr("are needed there"),
                     HasSubstr("are free")));
   if (geteuid() == 0) return;  // nothing is read-only to root
   std::filesystem::permissions(

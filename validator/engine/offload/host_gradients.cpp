@@ -57,19 +57,28 @@ void HostGradients::settle(Landing& landing) {
   landing.sum = {};
 }
 
-double HostGradients::squared_norm() {
+double HostGradients::squared_norm(const std::vector<std::vector<ElementRange>>& counted) {
   for (std::size_t i = 0; i < landings_.size(); ++i)  // the oldest first
     settle(landings_[(next_landing_ + i) % landings_.size()]);
-  std::vector<double> sums(units_.size());
-  for (const int unit : order_)
-    for_each_bucket(of(unit).numel(), [&](std::int64_t b, auto&& range) {
+  std::vector<std::vector<double>> sums(units_.size());
+  for (const int unit : order_) {
+    const std::vector<ElementRange>& ranges = at(counted, unit);
+    at(sums, unit).resize(ranges.size());
+    for_each_bucket(of(unit).numel(), [&](std::int64_t b, const BucketRange& bucket) {
       runtime_.device.await(at(arrived_, unit)[static_cast<std::size_t>(b)]);
-      at(sums, unit) += runtime_.host->compute.squared_norm(range(of(unit)));
+      for (std::size_t r = 0; r < ranges.size(); ++r) {
+        const ElementRange part = overlap(ranges[r], bucket.first, bucket.count);
+        if (part.count > 0)
+          at(sums, unit)[r] +=
+              runtime_.host->compute.squared_norm(of(unit).slice(part.first, part.count));
+      }
     });
+  }
   order_.clear();
-  // In the units' order, each sum rounded to fp32, as a device adds them.
+  // In the units' order, the sum of each range rounded to fp32, as a device adds them.
   double total = 0;
-  for (const double sum : sums) total = static_cast<double>(static_cast<float>(total + sum));
+  for (const std::vector<double>& of_unit : sums)
+    for (const double sum : of_unit) total = static_cast<double>(static_cast<float>(total + sum));
   return total;
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/element_range.h"
 #include "engine/gradients.h"
 #include "engine/offload/offload.h"
 
@@ -18,8 +19,9 @@ class HostGradients final : public GradientSink {
   void begin_step() override { set_ = (set_ + 1) % static_cast<int>(sets_.size()); }
   void take(int unit, const Tensor& shard, Event ready, bool adds) override;
 
-  /// Waits for the step's gradients, and takes the sum of their squares over this rank's.
-  double squared_norm();
+  /// Waits for the step's gradients, and takes the sum of the squares of those that are counted, by
+  /// unit.
+  double squared_norm(const std::vector<std::vector<ElementRange>>& counted);
   /// Which set the step under way has, and a unit's gradient of a set.
   int set() const { return set_; }
   Tensor of(int set, int unit) const { return at(at(sets_, set).of_unit, unit); }

@@ -20,28 +20,31 @@ HostOptimizer::HostOptimizer(Runtime& runtime, const std::vector<Unit>& units,
                             : make_resident_states(runtime, units, sharding, kinds);
   allocate(weights);
   if (delayed_) return;
-  weights.before_use([this, &weights](int unit) { update_unit(weights, unit); });
+  // A master is all that an update needs; without one it needs what the parameters were.
+  weights.before_use([this, &weights](int unit) { update_unit(weights, unit); },
+                     [this](int unit) { return options_.master && is_left(unit); });
 }
 
 void HostOptimizer::allocate(const Weights& weights) {
   std::int64_t largest = 0;
-  const DType dtype = weights.owned(0).dtype;
+  const DType dtype = weights.dtype();
   Arena& pinned = runtime_.host->pinned;
   for (const Unit& unit : units_) {
     const std::int64_t shard = sharding_.shard(unit);
     Home home;
     home.sent = runtime_.device.new_event();
+    counted_.push_back(unit.frozen ? std::vector<ElementRange>{} : counted(unit));
     if (unit.frozen) {
       homes_.push_back(home);
       continue;
     }
     largest = std::max(largest, std::min(shard, kBucketElements));
-    if (!options_.master && !weights.on_host())
+    if (!options_.master && weights.shards() == nullptr)
       home.parameter =
           pinned.allocate(unit.name + ".updated", Category::parameters, dtype, {shard});
     homes_.push_back(home);
   }
-  if (!options_.master || weights.on_host()) return;
+  if (!options_.master || weights.shards() != nullptr) return;
   for (int i = 0; i < 2; ++i)
     staging_.push_back({pinned.allocate(fmt::format("staging.{}", i),
                                         Category::communication_buffers, dtype, {largest}),
@@ -53,14 +56,16 @@ void HostOptimizer::begin(Weights& weights) {
   for (int u = 0; u < static_cast<int>(units_.size()); ++u) {
     if (at(units_, u).frozen) continue;
     const Home& home = at(homes_, u);
-    Tensor first = weights.owned(u);
-    if (!weights.on_host()) {
+    Tensor first;
+    if (weights.shards() != nullptr) {
+      if (options_.master) first = weights.shards()->look(u);
+    } else {
       // A unit's gradient is not there yet: its room will do until the masters are made.
       first = home.parameter.empty() ? gradients_.of(0, u) : home.parameter;
       fetch_owned(weights, u, first);
     }
     // Bucket by bucket, as they are updated: each thread writes its own part first.
-    for_each_bucket(first.numel(), [&](std::int64_t b, auto&& range) {
+    for_each_bucket(sharding_.shard(at(units_, u)), [&](std::int64_t b, auto&& range) {
       const BucketStates states = states_->create(u, b);
       cores.zero(states.first_moment);
       cores.zero(states.second_moment);
@@ -68,13 +73,18 @@ void HostOptimizer::begin(Weights& weights) {
       states_->keep();
     });
   }
-  states_->settle();
+  settle_files(weights);
 }
 
 void HostOptimizer::settle(Weights& weights) {
   // A delayed update is none of the steps so far.
   if (!delayed_) update_all(weights);
+  settle_files(weights);
+}
+
+void HostOptimizer::settle_files(const Weights& weights) {
   states_->settle();
+  if (weights.shards() != nullptr) weights.shards()->settle();
 }
 
 std::optional<PendingUpdate> HostOptimizer::pending() const {
@@ -85,7 +95,7 @@ std::optional<PendingUpdate> HostOptimizer::pending() const {
 void HostOptimizer::restored(Weights& weights, const std::optional<PendingUpdate>& pending) {
   for (int u = 0; u < static_cast<int>(units_.size()); ++u)
     if (const Tensor& home = at(homes_, u).parameter; !home.empty()) fetch_owned(weights, u, home);
-  states_->settle();
+  settle_files(weights);
   if (pending) begin_update(*pending);
 }
 
@@ -100,7 +110,7 @@ void HostOptimizer::fetch_owned(const Weights& weights, int unit, const Tensor& 
 
 void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& norm) {
   update_all(weights);  // of a delayed update: beside this step's passes, which are under way
-  norm_ = static_cast<float>(gradients_.squared_norm());
+  norm_ = static_cast<float>(gradients_.squared_norm(counted_));
   runtime_.device.upload(norm, std::as_bytes(std::span(&norm_, 1)));
   reduce_norm(norm);
 }
@@ -120,7 +130,7 @@ void HostOptimizer::begin_update(const PendingUpdate& what) {
 
 void HostOptimizer::finish(Weights& weights) {
   update_all(weights);
-  states_->settle();
+  settle_files(weights);
 }
 
 void HostOptimizer::update_all(Weights& weights) {
@@ -130,12 +140,15 @@ void HostOptimizer::update_all(Weights& weights) {
 }
 
 void HostOptimizer::update_unit(Weights& weights, int unit) {
-  if (!pending_ || at(pending_->left, unit) == 0) return;
+  if (!is_left(unit)) return;
   at(pending_->left, unit) = 0;
   const Home& home = at(homes_, unit);
   const Tensor gradient = gradients_.of(pending_->gradients, unit);
-  const Tensor owned = weights.owned(unit);
   wait_for_readers(weights, unit);
+  HostShards* shards = weights.shards();
+  const Tensor owned = shards == nullptr ? weights.owned(unit)
+                       : options_.master ? shards->create(unit)
+                                         : shards->take(unit);
   for_each_bucket(gradient.numel(), [&](std::int64_t b, auto&& range) {
     AdamW o = pending_->common;
     o.gradient = range(gradient);
@@ -145,7 +158,7 @@ void HostOptimizer::update_unit(Weights& weights, int unit) {
     o.second_moment = states.second_moment;
     o.first_element =
         at(units_, unit).first_element + sharding_.first(at(units_, unit)) + b * kBucketElements;
-    if (weights.on_host()) {
+    if (shards != nullptr) {
       o.parameter = range(owned);
       runtime_.host->compute.adamw(o);
     } else {
@@ -153,6 +166,7 @@ void HostOptimizer::update_unit(Weights& weights, int unit) {
     }
     states_->keep();
   });
+  if (shards != nullptr) shards->keep(unit);
   runtime_.device.record(home.sent, Stream::to_device);
   weights.updated(unit, Stream::to_device);
 }
@@ -161,7 +175,7 @@ void HostOptimizer::wait_for_readers(const Weights& weights, int unit) {
   runtime_.device.await(at(homes_, unit).sent);
   if (!delayed_) return;  // the passes of the step are over
   // Those of the step after it go on without the update.
-  if (weights.on_host()) {
+  if (weights.shards() != nullptr) {
     runtime_.device.await(weights.released(unit));
   } else {
     runtime_.device.wait(Stream::to_device, weights.released(unit));

@@ -51,6 +51,8 @@ class HostOptimizer final : public Optimizer {
   void allocate(const Weights& weights);
   void begin_update(const PendingUpdate& what);
   void fetch_owned(const Weights& weights, int unit, const Tensor& to);
+  void settle_files(const Weights& weights);
+  bool is_left(int unit) const { return pending_ && at(pending_->left, unit) != 0; }
   void update_unit(Weights& weights, int unit);
   void update_all(Weights& weights);
   /// Before a unit's parameters are written: until nothing reads them any more.
@@ -62,7 +64,8 @@ class HostOptimizer final : public Optimizer {
   HostGradients& gradients_;
   bool delayed_;
   std::unique_ptr<StateStore> states_;
-  std::vector<Home> homes_;  ///< by unit
+  std::vector<Home> homes_;                         ///< by unit
+  std::vector<std::vector<ElementRange>> counted_;  ///< by unit, of what is owned
   std::vector<Staging> staging_;
   std::size_t next_staging_ = 0;
   float norm_ = 0;  ///< the squared norm of the pending update

@@ -16,10 +16,13 @@ namespace shardplan::validator {
 struct Offload {
   bool states = false;      ///< masters and moments are kept and updated on the host
   bool on_nvme = false;     ///< they are kept in a file and come to the host bucket by bucket
-  bool parameters = false;  ///< so are the shards of the parameters (stage 3)
+  bool parameters = false;  ///< the shards of the parameters are kept on the host (stage 3)
+  bool parameters_on_nvme = false;  ///< in that file, and come to the host unit by unit
   /// A step's update is made while the next step runs, which does not have it yet (ZeRO-Offload's
   /// delayed parameter update).
   bool delayed = false;
+
+  bool uses_nvme() const { return on_nvme || parameters_on_nvme; }
 };
 
 /// Elements that are copied and updated at once: enough for a link and for many cores, few enough

@@ -10,11 +10,6 @@ namespace {
 
 constexpr Keep kKeeps[] = {Keep::everything, Keep::products, Keep::inputs};
 
-DecoderSpec of_layers(DecoderSpec spec, std::int64_t layers) {
-  spec.layers = layers;
-  return spec;
-}
-
 /// Copies on the way of `run` are as late as they may be.
 void expect_same_bits(const NetworkSpec& spec, TestRun run, const std::string& what,
                       int steps = 4) {

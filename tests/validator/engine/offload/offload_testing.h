@@ -23,6 +23,11 @@ inline const Kind kKinds[] = {kFp32,
                               {"bf16-pure", DType::bf16, std::nullopt, DType::bf16},
                               {"fp16-master", DType::f16, DType::f32}};
 
+inline DecoderSpec of_layers(DecoderSpec spec, std::int64_t layers) {
+  spec.layers = layers;
+  return spec;
+}
+
 inline TestRun run_of(const Kind& kind, int stage, int world, std::int64_t accumulation) {
   TestRun run{.world = world};
   TrainingOptions& o = run.options;
