@@ -68,7 +68,7 @@ TEST_P(Fp8Stage, of_adapters_over_fp8_is_predicted_to_the_byte) {
         for (const char* checkpointing : {"none", "selective", "full"}) {
           const auto what = fmt::format("{}, {}, {}, {}", linear, base, targets, checkpointing);
           const Json plain = adapted(narrowed(job("qwen3-0.6b", GetParam(), "4xH200", "bf16-master",
-                                                  checkpointing, 3, 1008, 2),
+                                                  checkpointing, 2, 1008, 2),
                                               linear),
                                      targets, base, 16);
           expect_same(plain, what);
