@@ -131,6 +131,8 @@ class Backend {
   /// to: as many elements as the matrix has.
   virtual void widen(const Tensor& to, const Nf4Matrix& from) = 0;
   virtual void cast_fp8(const Fp8Cast& o) = 0;
+  virtual void find_magnitudes(const Fp8Magnitudes& o) = 0;
+  virtual void join_scales(const Fp8JointScales& o) = 0;
   virtual void multiply_fp8(const Fp8Product& o) = 0;
 
   // ---- layers

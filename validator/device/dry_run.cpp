@@ -51,6 +51,8 @@ class DryBackend final : public Backend {
   void multiply_columns(const ColumnProduct&) override {}
   void widen(const Tensor&, const Nf4Matrix&) override {}
   void cast_fp8(const Fp8Cast&) override {}
+  void find_magnitudes(const Fp8Magnitudes&) override {}
+  void join_scales(const Fp8JointScales&) override {}
   void multiply_fp8(const Fp8Product&) override {}
   void norm_forward(const NormForward&) override {}
   void norm_backward(const NormBackward&) override {}

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "device/operands.h"
 #include "memory/tensor.h"
 
 namespace shardplan::validator {
@@ -46,7 +47,26 @@ struct Fp8Cast {
   Fp8Matrix turned;  ///< [columns, rows]; without values: they are not wanted
   DType type = DType::e4m3;
   bool by_rows = false;  ///< a scale for each row of what is written, a power of two
-  bool scaled = false;   ///< the scales are there already, of one for all of it; else found here
+  bool scaled = false;   ///< the scales of all that is written are there already; else found here
+};
+
+/// What of a matrix has a scale of its own.
+enum class Fp8Over : std::uint8_t { whole, rows, columns };
+
+/// The largest magnitudes of a matrix. Where ranks have a part each of what a scale is for, each
+/// finds those of its part, and the largest over the ranks make the scale.
+struct Fp8Magnitudes {
+  Tensor from;  ///< [rows, columns]
+  Tensor to;    ///< [1], [rows] or [columns] fp32; what is not a number has no magnitude
+  Fp8Over over = Fp8Over::whole;
+};
+
+/// The scales that the largest magnitudes over ranks make.
+struct Fp8JointScales {
+  Columns found;  ///< of [ranks, ...] fp32
+  Tensor to;      ///< [2, found.count], as an Fp8Matrix has them
+  DType type = DType::e4m3;
+  bool power_of_two = false;
 };
 
 /// c (+)= a bᵀ (+ bias).

@@ -125,7 +125,7 @@ BlockLinears Block::linears_of(const TensorRanks& ranks, const Unit& unit, const
   adapters.low = a.low;
   BlockFp8 fp8 = parts.fp8;
   fp8.kept = a.fp8_scales;
-  return {ranks.device(),  parameters_,         {&unit, w, gradient},
+  return {ranks,           parameters_,         {&unit, w, gradient},
           parts.quantized, std::move(adapters), std::move(fp8)};
 }
 

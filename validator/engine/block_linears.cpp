@@ -31,13 +31,16 @@ Tensor BlockLinears::weight(Linear l) const {
 void BlockLinears::forward(Linear l, const Tensor& y, const Tensor& x, bool biased) const {
   const Tensor bias = block_.weight(indices_of(parameters_, l).bias);
   const Tensor added = biased ? bias : Tensor{};
-  if (fp8_.any()) return Fp8Linear(device_, fp8_, l).forward(y, x, weight(l), added);
-  device_.linear_forward(y, x, weight(l), added);
+  if (fp8_.any()) {
+    Fp8Linear(ranks_, fp8_, l).forward(y, x, weight(l), added);
+  } else {
+    device_.linear_forward(y, x, weight(l), added);
+  }
   adapters_.forward(device_, l, y, x);
 }
 
 void BlockLinears::repeat_read(Linear l, const Tensor& x) const {
-  if (fp8_.any()) return Fp8Linear(device_, fp8_, l).repeat(x, weight(l));
+  if (fp8_.any()) Fp8Linear(ranks_, fp8_, l).repeat(x, weight(l));
   adapters_.repeat(device_, l, x);
 }
 
@@ -47,14 +50,14 @@ bool BlockLinears::backward(Linear l, const Tensor& dy, const Tensor& x, const T
   if (const Tensor slope = block_.slope(at.bias); !slope.empty())
     device_.linear_backward_bias(slope, dy, add);
   const Tensor slope = block_.slope(at.weight);
-  if (fp8_.any()) {
-    Fp8Linear(device_, fp8_, l).backward(slope, add, dx, dy, x, weight(l));
-    return true;
-  }
-  if (!slope.empty()) device_.linear_backward_weight(slope, dy, x, add);
+  if (!slope.empty() && !fp8_.any()) device_.linear_backward_weight(slope, dy, x, add);
   adapters_.backward(device_, l, dy, x);
   if (!adapters_.needs_input(l)) return false;
-  device_.linear_backward_input(dx, dy, weight(l));
+  if (fp8_.any()) {
+    Fp8Linear(ranks_, fp8_, l).backward(slope, add, dx, dy, x, weight(l));
+  } else {
+    device_.linear_backward_input(dx, dy, weight(l));
+  }
   adapters_.add_input_gradient(device_, l, dx);
   return true;
 }

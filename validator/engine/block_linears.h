@@ -1,5 +1,5 @@
 // The matrix products of one block in one pass: y = x wᵀ + b, in fp8 or as computed, and what
-// adapters add to it.
+// adapters add to it, as computed.
 #pragma once
 
 #include <utility>
@@ -14,9 +14,11 @@ namespace shardplan::validator {
 
 class BlockLinears {
  public:
-  BlockLinears(Backend& device, const BlockParameters& parameters, const UnitTensors& block,
-               BlockQuantized quantized, BlockAdapters adapters, BlockFp8 fp8)
-      : device_(device),
+  BlockLinears(const TensorRanks& ranks, const BlockParameters& parameters,
+               const UnitTensors& block, BlockQuantized quantized, BlockAdapters adapters,
+               BlockFp8 fp8)
+      : ranks_(ranks),
+        device_(ranks.device()),
         parameters_(parameters),
         block_(block),
         quantized_(std::move(quantized)),
@@ -34,12 +36,13 @@ class BlockLinears {
  private:
   Tensor weight(Linear l) const;
 
+  const TensorRanks& ranks_;
   Backend& device_;
   const BlockParameters& parameters_;
   UnitTensors block_;
   BlockQuantized quantized_;
   BlockAdapters adapters_;
-  BlockFp8 fp8_;  ///< without adapters
+  BlockFp8 fp8_;
 };
 
 }  // namespace shardplan::validator

@@ -25,7 +25,7 @@ struct DecoderRun {
   double capacity_factor = 0;
   /// What blocks keep waits on the host for the backward pass. Not with stages of a pipeline.
   bool keeps_on_host = false;
-  Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products; without a tensor degree
+  Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

@@ -1,11 +1,21 @@
 // The matrix products of a block in 8-bit floating point (device/fp8.h): operands are rounded for
 // each product, into room that all products take turns in.
+//
+// Ranks that share each layer have the scales of the whole matrices, as torchao's linears of
+// DTensors do (torchao 0.18, float8/float8_tensor_parallel.py: the largest magnitude of a DTensor
+// is that over its ranks): they tell each other what each has found of its part, so that numbers
+// are rounded as the undivided layer rounds them. A scale of what each rank has whole needs none.
+//
+// The matrices of a frozen block have no gradients: their products take one layout of the result's
+// gradient, and x only forward.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "device/backend.h"
+#include "engine/tensor_ranks.h"
 #include "memory/arena.h"
 #include "model/adapter_layout.h"
 #include "model/spec.h"
@@ -17,6 +27,9 @@ struct BlockFp8 {
   Fp8Recipe recipe = Fp8Recipe::none;
   Tensor room;    ///< bytes: the operands of one product
   Tensor scales;  ///< fp32: those of operands that are read in one product alone
+  /// [ranks, numbers] fp32, where ranks share layers: what each has found of its parts.
+  Tensor found;
+  bool frozen = false;
   /// [matrices, 2, 2] fp32, tensorwise: the scales of what each matrix's product reads, and of the
   /// matrix, from the forward pass to the backward pass.
   Tensor kept;
@@ -32,22 +45,40 @@ Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe reci
 /// One linear layer: y = x wᵀ.
 class Fp8Linear {
  public:
-  Fp8Linear(Backend& device, const BlockFp8& fp8, Linear l)
-      : device_(device), fp8_(fp8), linear_(l) {}
+  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l)
+      : device_(ranks.device()), ranks_(ranks), fp8_(fp8), linear_(l) {}
 
   void forward(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias) const;
   /// What backward() reads of a product that is not made again.
   void repeat(const Tensor& x, const Tensor& w) const;
-  /// dw (+)= dyᵀ x, then dx = dy w, which may be in the place of x.
+  /// dw (+)= dyᵀ x unless it is absent, then dx = dy w, which may be in the place of x.
   void backward(const Tensor& dw, bool accumulate, const Tensor& dx, const Tensor& dy,
                 const Tensor& x, const Tensor& w) const;
 
  private:
   enum class Operand : std::uint8_t { input, weight };
+  /// A matrix whose scales run over what ranks have parts of.
+  struct Joint {
+    Tensor from;
+    Fp8Over over;
+    DType type;
+    Tensor scales;
+  };
   bool by_rows() const { return fp8_.recipe == Fp8Recipe::rowwise; }
   Tensor kept(Operand which) const;
+  /// Ranks have columns of x and w each, and what they make is summed; else rows of w, and columns
+  /// of y.
+  bool divides_inputs() const;
+  bool divides_outputs() const { return ranks_.divided() && !divides_inputs(); }
+  /// Of what is read forward, which has rows of inputs.
+  bool is_joint(Operand which) const {
+    return divides_inputs() || (divides_outputs() && which == Operand::weight && !by_rows());
+  }
+  /// In one exchange.
+  void find(const std::vector<Joint>& joint) const;
 
   Backend& device_;
+  const TensorRanks& ranks_;
   const BlockFp8& fp8_;
   Linear linear_;
 };

@@ -15,6 +15,8 @@ class TensorRanks {
 
   Backend& device() const { return device_; }
   bool divided() const { return ranks_.size() > 1; }
+  int size() const { return ranks_.size(); }
+  int rank() const { return ranks_.rank(); }
   /// The one that adds what all have: biases of sums, positions.
   bool first() const { return ranks_.rank() == 0; }
 

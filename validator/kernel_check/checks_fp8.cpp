@@ -39,7 +39,7 @@ void check_casts(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t c
         backend.cast_fp8(cast);
         cast.to = by_rows ? Fp8Matrix{} : Fp8Matrix{{}, of(to.scales)};
         cast.turned = turned.of(of);
-        cast.scaled = true;
+        cast.scaled = !by_rows;
         backend.cast_fp8(cast);
         backend.cast_fp8({.from = of(x),
                           .to = both.of(of),
@@ -52,6 +52,44 @@ void check_casts(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t c
        {"turned", turned.values},
        {"both: as it lies", both.values},
        {"both: turned", both_turned.values}},
+      1e-6);  // the same bits
+}
+
+/// What ranks find of their parts, and the scales that they make of it together.
+void check_joint(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kRanks = 3;
+  lab.begin("scales of ranks for fp8", fmt::format("{} × {}", rows, columns), dtype);
+  const Pair x = lab.normal({rows, columns}, 3.0);
+  const std::int64_t all = 1 + rows + columns;
+  const Pair found = lab.scales({kRanks, all}), one = lab.scales({2, 1});
+  const Pair of_rows = lab.scales({2, rows}), of_columns = lab.scales({2, columns});
+  const Fp8Pair by_rows{lab.narrow({rows, columns}, DType::e4m3), of_rows};
+  const Fp8Pair by_columns{lab.narrow({columns, rows}, DType::e4m3), of_columns};
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        const Tensor numbers = of(found);
+        backend.fill(numbers, 9.5F);  // of other ranks: between those that are found
+        const Tensor here = numbers.slice(all, all);
+        backend.find_magnitudes({.from = of(x), .to = here.slice(0, 1), .over = Fp8Over::whole});
+        backend.find_magnitudes({.from = of(x), .to = here.slice(1, rows), .over = Fp8Over::rows});
+        backend.find_magnitudes(
+            {.from = of(x), .to = here.slice(1 + rows, columns), .over = Fp8Over::columns});
+        backend.join_scales({.found = {numbers, 0, 1}, .to = of(one), .type = DType::e5m2});
+        backend.join_scales({.found = {numbers, 1, rows}, .to = of(of_rows), .power_of_two = true});
+        backend.join_scales(
+            {.found = {numbers, 1 + rows, columns}, .to = of(of_columns), .power_of_two = true});
+        backend.cast_fp8({.from = of(x),
+                          .to = by_rows.of(of),
+                          .turned = by_columns.of(of),
+                          .by_rows = true,
+                          .scaled = true});
+      },
+      {{"found", found},
+       {"of all", one},
+       {"of rows", of_rows},
+       {"of columns", of_columns},
+       {"as it lies", by_rows.values},
+       {"turned", by_columns.values}},
       1e-6);  // the same bits
 }
 
@@ -120,6 +158,8 @@ void check_fp8_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int
 
 void check_fp8(Laboratory& lab, DType dtype) {
   if (dtype == DType::f32) return;  // the engine has them beside 16 bits alone
+  check_joint(lab, dtype, 256, 512);
+  check_joint(lab, dtype, 144, 1104);
   for (const bool by_rows : {false, true}) {
     for (const DType type : {DType::e4m3, DType::e5m2}) {
       check_casts(lab, dtype, 256, 512, type, by_rows);

@@ -142,6 +142,14 @@ void TimedBackend::cast_fp8(const Fp8Cast& o) {
        [&] { inner_.cast_fp8(o); });
 }
 
+void TimedBackend::find_magnitudes(const Fp8Magnitudes& o) {
+  time("magnitudes for fp8", {0, bytes_of(o.from, o.to)}, [&] { inner_.find_magnitudes(o); });
+}
+
+void TimedBackend::join_scales(const Fp8JointScales& o) {
+  time("scales of ranks for fp8", {0, bytes_of(o.found.of, o.to)}, [&] { inner_.join_scales(o); });
+}
+
 void TimedBackend::multiply_fp8(const Fp8Product& o) {
   // Their units have twice the rate of 16 bits.
   Work work = product(o.c, o.a.values.width(), bytes_of(o.a.values, o.b.values, o.c));

@@ -3,30 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "frameworks/native/kernel_parts.h"
+#include "frameworks/native/narrow.h"
 #include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
 namespace {
-
-/// The engine's host starts kernels without Python: as cheap as items of a list.
-Kernel started(const Native& n, KernelKind kind) {
-  Kernel k;
-  k.kind = kind;
-  k.issue = Issue::listed;
-  k.type = n.plan.precision.params;
-  return k;
-}
-
-Kernel product(const Native& n, std::int64_t rows, std::int64_t outputs, std::int64_t inner) {
-  Kernel k = started(n, KernelKind::product);
-  k.m = rows;
-  k.n = outputs;
-  k.k = inner;
-  k.elements = static_cast<double>(rows) * static_cast<double>(outputs);
-  k.bytes = static_cast<double>(n.width) *
-            (k.elements + static_cast<double>(inner) * static_cast<double>(rows + outputs));
-  return k;
-}
 
 /// Reads and writes `columns` of each of `rows` in all, and writes `written` of them.
 Kernel some_rows(const Native& n, KernelKind kind, std::int64_t rows, std::int64_t columns,
@@ -56,14 +38,6 @@ Kernel attention(const Native& n, KernelKind kind, std::int64_t queries, std::in
   k.bytes =
       static_cast<double>(n.width) *
       (2 * k.elements + static_cast<double>(batch * keys) * static_cast<double>(n.key_columns()));
-  return k;
-}
-
-/// Reads and writes so many bytes of each row, of `written` elements.
-Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes, std::int64_t written) {
-  Kernel k = started(n, KernelKind::elementwise);
-  k.bytes = static_cast<double>(rows) * static_cast<double>(bytes);
-  k.elements = static_cast<double>(rows) * static_cast<double>(written);
   return k;
 }
 
@@ -125,10 +99,14 @@ class WorkList {
   }
 
   /// Of a matrix of the block, which adapters may be beside, and which may have 4 bits.
-  void add_block_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
-    if (n_.narrow()) return add_narrow_linear(outputs, inputs);
+  void add_block_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs,
+                        bool again = false) {
     widen(l);
-    add(product(n_, n_.rows, outputs, inputs));
+    if (n_.narrow()) {
+      add_narrow(NarrowWork(n_, l).forward(again));
+    } else {
+      add(product(n_, n_.rows, outputs, inputs));
+    }
     const NativeAdapters& of = n_.layout.block.of(l);
     if (of.parts == 0) return;
     add(product(n_, n_.rows, of.parts * n_.layout.block.rank, inputs));
@@ -136,7 +114,6 @@ class WorkList {
   }
   /// False: the pass ends there.
   bool add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
-    if (n_.narrow()) return add_narrow_linear_backward(outputs, inputs);
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
     if (of.parts > 0) {
@@ -146,7 +123,11 @@ class WorkList {
     }
     if (l == lowest_) return false;
     widen(l);
-    add_linear_backward(n_.rows, outputs, inputs, n_.layout.blocks.front().frozen);
+    if (n_.narrow()) {
+      add_narrow(NarrowWork(n_, l).backward());
+    } else {
+      add_linear_backward(n_.rows, outputs, inputs, n_.frozen());
+    }
     if (of.parts > 0) add(product(n_, n_.rows, inputs, low));
     return true;
   }
@@ -238,42 +219,10 @@ class WorkList {
   NativeWork take() { return std::move(work_); }
 
  private:
-  void add_narrow_linear(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, inputs, true, 1, 0);
-    cast(outputs, inputs, true, 1, 0);
-    add(narrow_product(n_.rows, outputs, inputs));
-  }
-  /// Scales of whole matrices are there from the forward pass.
-  bool add_narrow_linear_backward(std::int64_t outputs, std::int64_t inputs) {
-    cast(n_.rows, outputs, true, 1, 1);
-    cast(n_.rows, inputs, false, 0, 1);
-    add(narrow_product(outputs, inputs, n_.rows));
-    cast(outputs, inputs, false, 0, 1);
-    add(narrow_product(n_.rows, inputs, outputs));
-    return true;
-  }
-  Kernel narrow_product(std::int64_t rows, std::int64_t outputs, std::int64_t inner) const {
-    Kernel k = product(n_, rows, outputs, inner);
-    k.type = n_.recipe().type;
-    return k;
-  }
-  /// A matrix in 8 bits, each way 0 or 1 times; `found`: with the scale of all of it. Scales of
-  /// rows are found by the block that has the row, those of columns in a pass before.
-  void cast(std::int64_t rows, std::int64_t columns, bool found, int straight, int turned) {
-    const Kernel numbers = pass_over(n_, 1, 64, 16);
-    const Kernel search = pass_over(n_, rows, n_.width * columns, 1);
-    const auto write = [&](std::int64_t n) {  // copies
-      add(pass_over(n_, rows, (n_.width + n) * columns, n * columns));
-    };
-    if (!n_.recipe().by_rows) {
-      if (found)
-        for (const Kernel& k : {search, numbers}) add(k);
-      return write(straight + turned);
-    }
-    if (straight > 0) write(1);
-    if (turned == 0) return;
-    for (const Kernel& k : {numbers, search, numbers}) add(k);
-    write(1);
+  void add_narrow(const NarrowProduct& narrow) {
+    for (const Kernel& k : narrow.found) add(k);
+    exchange(Collective::all_gather, narrow.told);
+    for (const Kernel& k : narrow.rest) add(k);
   }
   /// As many products as layers of the matrix are adapted, alike in size here.
   void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
@@ -381,7 +330,7 @@ NativeWork done_again(const Native& n) {
   if (n.plan.checkpointing == Checkpointing::full) {
     list.append(block_to_activation(n));
     if (n.layout.block.experts == 0)
-      list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner);
+      list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner, true);
   }
   if (n.plan.checkpointing == Checkpointing::selective) {
     list.add(norm(n, 2));

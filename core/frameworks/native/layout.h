@@ -25,6 +25,12 @@ struct NativeUnit {
 /// The matrices of a block.
 enum class NativeLinear : std::uint8_t { qkv, out, up, down };
 
+/// Whether ranks that share a layer have columns of the matrix, and sum what they make of theirs;
+/// else they have rows of it.
+constexpr bool sums_over_ranks(NativeLinear l) {
+  return l == NativeLinear::out || l == NativeLinear::down;
+}
+
 /// What LoRA does beside one of them.
 struct NativeAdapters {
   std::int64_t parts = 0;     ///< of the matrix, adapted each by itself; 0: none is

@@ -65,6 +65,8 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   if (n.narrow()) {
     b.resident(Category::workspace, n.narrow_operands());
     b.resident(Category::workspace, n.narrow_scales());
+    if (const std::int64_t bytes = n.joint_magnitudes(); bytes > 0)
+      b.resident(Category::workspace, bytes);
   }
   if (n.plan.framework.native.device == NativeDevice::cuda)
     b.resident(Category::workspace, cuda_workspace(n));

@@ -100,11 +100,6 @@ std::optional<DivisionProblem> native_recipe_problem(const Plan& plan) {
         fmt::format("cuBLASLt has scales of rows at compute capability 9.0, {} has {}",
                     plan.cluster.gpu.name, plan.cluster.gpu.compute_capability),
         "fp8-tensorwise"};
-  if (plan.parallel.tensor > 1)
-    return DivisionProblem{"parallel.tensor",
-                           "the native engine's scales of fp8 are of whole matrices, which ranks "
-                           "that share layers do not have",
-                           "1, or precision.linear bf16"};
   return std::nullopt;
 }
 
@@ -213,12 +208,18 @@ std::optional<DivisionProblem> recipe_sides_problem(const Model& model, const Pl
   if (layout.block.experts > 0)
     return problem("the native engine has no products in fp8 of experts", "bf16");
   const NativeBlock& b = layout.block;
-  for (const std::int64_t side : {b.hidden, b.packed, b.query_width, b.up, b.inner})
+  const std::int64_t tensor = plan.parallel.tensor;
+  /// A rank's part of a side; one that the ranks do not divide is refused for that.
+  const auto part = [&](std::int64_t whole) {
+    return whole % tensor == 0 ? whole / tensor : whole;
+  };
+  for (const std::int64_t side :
+       {b.hidden, part(b.packed), part(b.query_width), part(b.up), part(b.inner)})
     if (side % recipe.multiple != 0)
       return problem(fmt::format("{} does not divide the {} rows or columns of a matrix, as "
                                  "cuBLASLt wants",
                                  recipe.multiple, side),
-                     "bf16");
+                     tensor > 1 ? "bf16, or another parallel.tensor" : "bf16");
   const Workload& w = plan.workload;
   const std::int64_t rows = checked_mul(w.micro_batch, w.sequence_length / plan.parallel.context);
   if (rows % recipe.multiple != 0)

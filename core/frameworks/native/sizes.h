@@ -195,24 +195,40 @@ struct Native {
   std::int64_t kept_scales() const {
     return narrow() && !recipe().by_rows ? native_tensor(2 * 4 * scales(1), 1) : 0;
   }
+  /// Of blocks whose matrices have no gradients, under adapters.
+  bool frozen() const { return layout.blocks.front().frozen; }
   /// The operands of one product, of the matrix that needs most: forward its input and itself;
-  /// backward the result's gradient both ways, and one of the two turned.
+  /// backward the result's gradient both ways, and one of the two turned. What is frozen needs that
+  /// gradient one way, and itself.
   std::int64_t narrow_operands() const {
     std::int64_t bytes = 0;
     for (const auto& [outputs, inputs] : layout.block.sides()) {
       const std::int64_t x = checked_mul(rows, inputs), w = checked_mul(outputs, inputs);
-      const std::int64_t slopes = checked_mul(2 * rows, outputs);
-      bytes = std::max({bytes, x + w, slopes + std::max(x, w)});
+      const std::int64_t slope = checked_mul(rows, outputs);
+      bytes = std::max({bytes, x + w, frozen() ? slope + w : 2 * slope + std::max(x, w)});
     }
     return native_tensor(bytes, 1);
   }
-  /// And their scales: of a gradient, or of each row.
+  /// And their scales: of a gradient, or of each row. Where ranks have rows of a matrix each, what
+  /// they find together of its columns waits while its input has scales of its own.
   std::int64_t narrow_scales() const {
     std::int64_t bytes = scales(1);
-    for (const auto& [outputs, inputs] : layout.block.sides())
-      if (recipe().by_rows)
-        bytes = std::max(bytes, scales(rows) + scales(outputs) + scales(inputs));
+    const auto sides = layout.block.sides();
+    for (std::size_t l = 0; recipe().by_rows && l < sides.size(); ++l) {
+      const auto& [outputs, inputs] = sides[l];
+      std::int64_t backward = scales(rows) + scales(inputs);
+      if (!frozen()) backward += scales(outputs);
+      if (!frozen() && tensor > 1 && !sums_over_ranks(static_cast<NativeLinear>(l)))
+        backward += scales(inputs);
+      bytes = std::max({bytes, scales(rows) + scales(outputs), backward});
+    }
     return native_tensor(bytes, 1);
+  }
+  /// What ranks that share layers tell each other of the scales of a product, in fp32: magnitudes
+  /// of two matrices, or of the rows of both, of whose sides the other is the hidden size.
+  std::int64_t joint_magnitudes() const {
+    if (!narrow() || tensor == 1) return 0;
+    return native_tensor(tensor * (recipe().by_rows ? rows + layout.block.hidden : 2), 4);
   }
 
   /// What a block makes again under selective checkpointing, and what it keeps beside it.

@@ -418,9 +418,10 @@ class JobLoader {
     if (lacks(p.cluster.gpu, recipe.units))
       reader_.fail("precision.linear", say("{} has no {}", p.cluster.gpu.name, recipe.wants),
                    "bf16, or a newer GPU");
-    if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
+    if (p.workload.kind != WorkKind::train || !traits_of(p).takes_recipes ||
+        (p.workload.lora && !traits_of(p).is_own_engine))
       reader_.fail("precision.linear", "is for full training with plain parameters",
-                   "framework single, ddp, fsdp2, megatron or native, method full");
+                   "framework native, or single, ddp, fsdp2 or megatron with method full");
     if (traits_of(p).is_own_engine) return;  // it has limits and casts of its own
     check_recipe_widths(recipe);
     warn("precision.linear", std::string(recipe.caveat));

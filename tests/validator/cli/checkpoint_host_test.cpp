@@ -72,6 +72,14 @@ TEST_F(ValidateSaves, what_goes_with_states_on_the_host_with_the_same_bits) {
                      j["cluster"] = "2xH100";
                    }),
                    "fp8");
+  expect_same_bits(job_with([&](Json& j) {
+                     host(j);
+                     j["precision"] = {{"preset", "bf16-master"}, {"linear", "fp8-rowwise"}};
+                     j["cluster"] = "2xH100";
+                     j["workload"]["method"] = "lora";
+                     j["workload"]["lora"] = {{"rank", 4}, {"targets", {"all-linear"}}};
+                   }),
+                   "fp8, adapters");
 }
 
 /// What is saved of a step whose update is made beside the next one: its gradients too.

@@ -91,6 +91,23 @@ TEST_F(ValidateSaves, adapters_of_shared_layers_and_stages) {
                    "tensor 2, pipeline 2");
 }
 
+TEST_F(ValidateSaves, products_in_fp8_of_shared_layers) {
+  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+    for (const bool adapters : {false, true})
+      expect_same_bits(job_with([&](Json& j) {
+                         at_stage(1, "bf16-master")(j);
+                         tiny_llama(j);
+                         j["model"]["intermediate_size"] = 64;
+                         j["precision"] = {{"preset", "bf16-master"}, {"linear", linear}};
+                         j["cluster"] = "4xH100";
+                         j["parallel"] = {{"tensor", 2}};
+                         if (!adapters) return;
+                         j["workload"]["method"] = "lora";
+                         j["workload"]["lora"] = {{"rank", 4}, {"targets", {"all-linear"}}};
+                       }),
+                       std::string(linear) + (adapters ? ", adapters" : ""));
+}
+
 TEST_F(ValidateSaves, perceptron_too) {
   expect_same_bits(job_with([](Json& j) {
                      at_stage(2, "fp32")(j);

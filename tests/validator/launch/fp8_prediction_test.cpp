@@ -6,16 +6,12 @@ namespace {
 
 using namespace testing;
 
-/// `document` with the blocks' products in 8 bits.
-Json narrowed(Json document, const char* linear) {
-  document["precision"] = {{"preset", document["precision"]}, {"linear", linear}};
-  return document;
-}
+constexpr const char* kRecipes[] = {"fp8-tensorwise", "fp8-rowwise"};
 
 class Fp8Stage : public ::testing::TestWithParam<int> {};
 
 TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+  for (const char* linear : kRecipes)
     for (const char* cluster : {"1xH200", "4xH200"}) {
       const auto what = fmt::format("{} on {}", linear, cluster);
       for (const char* model : {"gpt2", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
@@ -35,7 +31,7 @@ TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
                       linear)),
                   what + ", what blocks keep on the host");
     }
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+  for (const char* linear : kRecipes)
     expect_same(ringed(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
                                     "selective", 1, 4096),
                                 linear),
@@ -43,18 +39,74 @@ TEST_P(Fp8Stage, of_products_in_fp8_is_predicted_to_the_byte) {
                 std::string(linear) + ", shared sequences");
 }
 
+TEST_P(Fp8Stage, of_shared_layers_in_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : kRecipes) {
+    for (const std::int64_t tensor : {2, 4})
+      for (const char* model : {"gpt2", "llama-2-7b", "llama-3.2-1b"})
+        for (const char* checkpointing : {"none", "selective", "full"})
+          expect_same(shared(narrowed(job(model, GetParam(), "8xH200", "bf16-master", checkpointing,
+                                          3, 1008, 2),
+                                      linear),
+                             tensor),
+                      fmt::format("{}, tensor {}, {}, {}", linear, tensor, model, checkpointing));
+    const Json small =
+        narrowed(job("qwen3-0.6b", GetParam(), "8xH200", "bf16-pure", "selective", 1, 64), linear);
+    expect_same(ringed(small, 2, 2), fmt::format("{}, shared sequences", linear));
+    expect_same(
+        sent(shared(
+            narrowed(job("qwen3-0.6b", GetParam(), "4xH200", "fp16-master", "none", 1, 64), linear),
+            4)),
+        fmt::format("{}, what blocks keep on the host", linear));
+  }
+}
+
+TEST_P(Fp8Stage, of_adapters_over_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : kRecipes)
+    for (const char* base : {"none", "nf4", "nf4_double"})
+      for (const char* targets :
+           {R"(["q_proj", "v_proj"])", R"(["all-linear"])", R"(["o_proj", "down_proj"])"})
+        for (const char* checkpointing : {"none", "selective", "full"}) {
+          const auto what = fmt::format("{}, {}, {}, {}", linear, base, targets, checkpointing);
+          const Json plain = adapted(narrowed(job("qwen3-0.6b", GetParam(), "4xH200", "bf16-master",
+                                                  checkpointing, 2, 1008, 2),
+                                              linear),
+                                     targets, base, 16);
+          expect_same(plain, what);
+          expect_same(sent(plain), what + ", what blocks keep on the host");
+          if (std::string(targets) == R"(["all-linear"])") expect_same_offloaded(plain, what);
+          expect_same(ringed(plain, 2), what + ", shared sequences");
+          if (std::string(base) != "none") continue;
+          expect_same(shared(plain, 2), what + ", tensor 2");
+          expect_same(ringed(plain, 2, 2), what + ", shared sequences, tensor 2");
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, Fp8Stage, ::testing::Values(0, 1, 2, 3));
 
 class Fp8Pipeline : public ::testing::TestWithParam<int> {};
 
 TEST_P(Fp8Pipeline, of_products_in_fp8_is_predicted_to_the_byte) {
-  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+  for (const char* linear : kRecipes)
     for (const char* checkpointing : {"none", "selective", "full"})
       expect_same_of_stages(staged(narrowed(job("llama-3.2-1b", GetParam(), "4xH200", "bf16-master",
                                                 checkpointing, 2, 1024, 4),
                                             linear),
                                    2, "interleaved", 2),
                             fmt::format("{}, {}", linear, checkpointing));
+}
+
+TEST_P(Fp8Pipeline, of_shared_layers_and_adapters_is_predicted_to_the_byte) {
+  for (const char* linear : kRecipes)
+    for (const char* checkpointing : {"none", "selective", "full"}) {
+      const Json plain = narrowed(
+          job("llama-3.2-1b", GetParam(), "8xH200", "bf16-master", checkpointing, 2, 1024, 4),
+          linear);
+      const auto what = fmt::format("{}, {}", linear, checkpointing);
+      expect_same_of_stages(staged(plain, 2, "1f1b", 1, 2), what);
+      expect_same_of_stages(
+          staged(adapted(plain, R"(["q_proj", "up_proj"])", "none", 8), 2, "interleaved", 2, 2),
+          what + ", adapters");
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, Fp8Pipeline, ::testing::Values(0, 1));
@@ -75,11 +127,6 @@ TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
   const Json fine = plain("llama-3.2-1b", "4xH200", "bf16-master", 512);
   refused(narrowed(fine, "fp8-delayed"), "no products in fp8 with delayed scaling");
   refused(narrowed(fine, "mxfp8"), "H200");
-  refused(shared(narrowed(fine, "fp8-tensorwise"), 2), "whole matrices");
-  Json adapters = narrowed(fine, "fp8-tensorwise");
-  adapters["workload"]["method"] = "lora";
-  adapters["workload"]["lora"] = {{"rank", 8}};
-  refused(adapters, "full training");
   refused(narrowed(plain("llama-3.2-1b", "1xH200", "fp32", 512), "fp8-tensorwise"), "fp32");
   refused(narrowed(plain("llama-3.2-1b", "1xA100-80GB", "bf16-pure", 512), "fp8-tensorwise"),
           "fp8 units");
@@ -94,6 +141,12 @@ TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
   refused(narrowed(plain(sparse, "1xH200", "bf16-pure", 512), "fp8-tensorwise"), "of experts");
   refused(narrowed(plain({{"mlp", {784, 128, 16}}}, "1xH200", "bf16-pure", 16), "fp8-tensorwise"),
           "mlp");
+  // 16 divides 304, but not the half of it.
+  const Json parts{{"model_type", "llama"},  {"hidden_size", 256},       {"intermediate_size", 304},
+                   {"num_hidden_layers", 1}, {"num_attention_heads", 8}, {"vocab_size", 100}};
+  compare(narrowed(plain(parts, "2xH200", "bf16-pure", 64), "fp8-tensorwise"));
+  refused(shared(narrowed(plain(parts, "2xH200", "bf16-pure", 64), "fp8-tensorwise"), 2),
+          "152 rows or columns");
   const Json odd{{"model_type", "llama"},  {"hidden_size", 32},        {"intermediate_size", 72},
                  {"num_hidden_layers", 1}, {"num_attention_heads", 4}, {"vocab_size", 100}};
   refused(narrowed(plain(odd, "1xH200", "bf16-pure", 64), "fp8-tensorwise"), "72 rows or columns");

@@ -107,6 +107,12 @@ inline Json shared(Json document, std::int64_t tensor) {
   return document;
 }
 
+/// `document` with the blocks' products in 8 bits.
+inline Json narrowed(Json document, const char* linear) {
+  document["precision"] = {{"preset", document["precision"]}, {"linear", linear}};
+  return document;
+}
+
 /// `document` with adapters beside some layers, over a base that is stored as `base`.
 inline Json adapted(Json document, const char* targets, const char* base, std::int64_t rank) {
   document["workload"]["method"] = "lora";

@@ -161,6 +161,21 @@ TEST_P(Traffic, of_adapters_is_predicted_to_the_byte) {
         }
 }
 
+TEST_P(Traffic, of_scales_of_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const std::int64_t tensor : {1, 2, 4}) {
+        const Json plain = shared(narrowed(job("llama-3.2-1b", GetParam(), "8xH200", "bf16-master",
+                                               checkpointing, 2, 1008, 3),
+                                           linear),
+                                  tensor);
+        const auto what = fmt::format("{}, {}, tensor {}", linear, checkpointing, tensor);
+        expect_same_traffic(plain, what);
+        for (const char* targets : kTargets)
+          expect_same_traffic(adapted(plain, targets, "none", 8), what + targets);
+      }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, Traffic, ::testing::Values(0, 1, 2, 3));
 
 class TrafficOfStages : public ::testing::TestWithParam<int> {};

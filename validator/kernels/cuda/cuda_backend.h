@@ -71,6 +71,8 @@ class CudaBackend : public Backend {
   void multiply_columns(const ColumnProduct& o) override;
   void widen(const Tensor& to, const Nf4Matrix& from) override;
   void cast_fp8(const Fp8Cast& o) override;
+  void find_magnitudes(const Fp8Magnitudes& o) override;
+  void join_scales(const Fp8JointScales& o) override;
   void multiply_fp8(const Fp8Product& o) override;
   void norm_forward(const NormForward& o) override;
   void norm_backward(const NormBackward& o) override;

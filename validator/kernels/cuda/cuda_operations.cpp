@@ -51,6 +51,14 @@ void CudaBackend::cast_fp8(const Fp8Cast& o) {
   cuda::cast_fp8(launch_, o);
 }
 
+void CudaBackend::find_magnitudes(const Fp8Magnitudes& o) {
+  cuda::find_magnitudes(launch_, o);
+}
+
+void CudaBackend::join_scales(const Fp8JointScales& o) {
+  cuda::join_scales(launch_, o);
+}
+
 void CudaBackend::multiply_fp8(const Fp8Product& o) {
   fp8_->multiply(launch_, o);
 }

@@ -75,11 +75,21 @@ __global__ void maxima_kernel(const T* x, std::int64_t vectors, float* maxima) {
   if (threadIdx.x == 0) maxima[blockIdx.x] = all;
 }
 
-__global__ void scale_kernel(const float* maxima, int count, float largest, float* scales) {
-  __shared__ float scratch[kThreads / kWarp];
+__device__ inline float largest_of(const float* maxima, int count, float* scratch) {
   float all = 0.0F;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) all = fmaxf(all, maxima[i]);
-  all = block_reduce(all, Max{}, 0.0F, scratch);
+  return block_reduce(all, Max{}, 0.0F, scratch);
+}
+
+__global__ void largest_kernel(const float* maxima, int count, float* largest) {
+  __shared__ float scratch[kThreads / kWarp];
+  const float all = largest_of(maxima, count, scratch);
+  if (threadIdx.x == 0) *largest = all;
+}
+
+__global__ void scale_kernel(const float* maxima, int count, float largest, float* scales) {
+  __shared__ float scratch[kThreads / kWarp];
+  const float all = largest_of(maxima, count, scratch);
   if (threadIdx.x != 0) return;
   const float scale = scale_of(all, largest, false);
   scales[0] = 1.0F / scale;
@@ -100,13 +110,9 @@ __global__ void cast_kernel(const T* from, std::int64_t vectors, const float* sc
   *reinterpret_cast<uint4*>(to + i * kSide) = make_uint4(a.x, a.y, b.x, b.y);
 }
 
-/// A block a row, which it reads twice, the second time from the cache.
-template <class T, __nv_fp8_interpretation_t F>
-__global__ void row_kernel(const T* from, std::int64_t columns, float largest, float* scales,
-                           std::uint8_t* to) {
-  __shared__ float scratch[kThreads / kWarp];
-  const std::int64_t row = blockIdx.x;
-  const T* x = from + row * columns;
+/// Of a row, which all threads of a block read together.
+template <class T>
+__device__ inline float row_maximum(const T* x, std::int64_t columns, float* scratch) {
   float most = 0.0F;
   for (std::int64_t c = std::int64_t{threadIdx.x} * kVector; c < columns;
        c += std::int64_t{kThreads} * kVector) {
@@ -114,10 +120,32 @@ __global__ void row_kernel(const T* from, std::int64_t columns, float largest, f
 #pragma unroll
     for (int e = 0; e < kVector; ++e) most = fmaxf(most, fabsf(values[e]));
   }
-  const float scale = scale_of(block_reduce(most, Max{}, 0.0F, scratch), largest, true);
-  if (threadIdx.x == 0) {
-    scales[row] = 1.0F / scale;
-    scales[gridDim.x + row] = scale;
+  return block_reduce(most, Max{}, 0.0F, scratch);
+}
+
+template <class T>
+__global__ void row_maxima_kernel(const T* from, std::int64_t columns, float* maxima) {
+  __shared__ float scratch[kThreads / kWarp];
+  const float most = row_maximum(from + blockIdx.x * columns, columns, scratch);
+  if (threadIdx.x == 0) maxima[blockIdx.x] = most;
+}
+
+/// A block a row. Where it finds the scale it reads the row twice, the second time from the cache.
+template <class T, __nv_fp8_interpretation_t F, bool kScaled>
+__global__ void row_kernel(const T* from, std::int64_t columns, float largest, float* scales,
+                           std::uint8_t* to) {
+  const std::int64_t row = blockIdx.x;
+  const T* x = from + row * columns;
+  float scale;
+  if constexpr (kScaled) {
+    scale = scales[gridDim.x + row];
+  } else {
+    __shared__ float scratch[kThreads / kWarp];
+    scale = scale_of(row_maximum(x, columns, scratch), largest, true);
+    if (threadIdx.x == 0) {
+      scales[row] = 1.0F / scale;
+      scales[gridDim.x + row] = scale;
+    }
   }
   for (std::int64_t c = std::int64_t{threadIdx.x} * kVector; c < columns;
        c += std::int64_t{kThreads} * kVector)
@@ -151,6 +179,18 @@ __global__ void column_scales_kernel(float* scales, std::int64_t columns, float 
   const float scale = scale_of(scales[i], largest, true);
   scales[i] = 1.0F / scale;
   scales[columns + i] = scale;
+}
+
+/// found: [ranks, step], of which a matrix's numbers begin at `found`. scales: [2, count].
+__global__ void join_kernel(const float* found, int ranks, std::int64_t step, std::int64_t count,
+                            float largest, bool power_of_two, float* scales) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= count) return;
+  float all = 0.0F;
+  for (int rank = 0; rank < ranks; ++rank) all = fmaxf(all, found[rank * step + i]);
+  const float scale = scale_of(all, largest, power_of_two);
+  scales[i] = 1.0F / scale;
+  scales[count + i] = scale;
 }
 
 struct Turn {
@@ -238,16 +278,38 @@ unsigned blocks_of(std::int64_t items) {
   return static_cast<unsigned>(ceil_div(items, std::int64_t{kThreads}));
 }
 
+/// The largest magnitudes of parts of a matrix: how many, in scratch.
+template <class T>
+int find_maxima(const Launch& launch, const Tensor& from, float* maxima) {
+  const std::int64_t vectors = from.numel() / kVector;
+  const auto blocks = std::min<unsigned>(blocks_of(vectors), kBlocks);
+  maxima_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(data<T>(from), vectors, maxima);
+  check_launch();
+  return static_cast<int>(blocks);
+}
+
 /// The whole matrix's scale.
 template <class T>
 void find_scale(const Launch& launch, const Fp8Cast& o) {
   float* maxima = launch.scratch<float>(kBlocks);
-  const std::int64_t vectors = o.from.numel() / kVector;
-  const auto blocks = std::min<unsigned>(blocks_of(vectors), kBlocks);
-  maxima_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(data<T>(o.from), vectors, maxima);
+  const int count = find_maxima<T>(launch, o.from, maxima);
+  scale_kernel<<<1, kThreads, 0, launch.stream>>>(maxima, count, largest_fp8(o.type),
+                                                  data<float>(o.to.scales));
   check_launch();
-  scale_kernel<<<1, kThreads, 0, launch.stream>>>(maxima, static_cast<int>(blocks),
-                                                  largest_fp8(o.type), data<float>(o.to.scales));
+}
+
+template <class T>
+void find_column_maxima(const Launch& launch, const Tensor& from, float* maxima) {
+  const std::int64_t rows = from.rows(), columns = from.width();
+  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
+  if (cudaMemsetAsync(maxima, 0, bytes, launch.stream) != cudaSuccess)
+    throw DeviceError("memory of the GPU could not be cleared");
+  const unsigned across = blocks_of(columns / kVector);
+  const std::int64_t rows_of_block =
+      std::max<std::int64_t>(4 * kSide, ceil_div(rows * across, kBlocks));
+  const dim3 grid(across, static_cast<unsigned>(ceil_div(rows, rows_of_block)));
+  column_maxima_kernel<T><<<grid, kThreads, 0, launch.stream>>>(
+      data<T>(from), rows, columns, rows_of_block, reinterpret_cast<unsigned*>(maxima));
   check_launch();
 }
 
@@ -279,34 +341,66 @@ void cast_rows(const Launch& launch, const Fp8Cast& o) {
   const std::int64_t rows = o.from.rows(), columns = o.from.width();
   const float largest = largest_fp8(o.type);
   if (!o.to.values.empty()) {
-    row_kernel<T, F><<<static_cast<unsigned>(rows), kThreads, 0, launch.stream>>>(
+    const auto kernel = o.scaled ? row_kernel<T, F, true> : row_kernel<T, F, false>;
+    kernel<<<static_cast<unsigned>(rows), kThreads, 0, launch.stream>>>(
         data<T>(o.from), columns, largest, data<float>(o.to.scales),
         data<std::uint8_t>(o.to.values));
     check_launch();
   }
   if (o.turned.values.empty()) return;
-  float* scales = data<float>(o.turned.scales);
-  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
-  if (cudaMemsetAsync(scales, 0, bytes, launch.stream) != cudaSuccess)
-    throw DeviceError("memory of the GPU could not be cleared");
-  const unsigned across = blocks_of(columns / kVector);
-  const std::int64_t rows_of_block =
-      std::max<std::int64_t>(4 * kSide, ceil_div(rows * across, kBlocks));
-  const dim3 grid(across, static_cast<unsigned>(ceil_div(rows, rows_of_block)));
-  column_maxima_kernel<T><<<grid, kThreads, 0, launch.stream>>>(
-      data<T>(o.from), rows, columns, rows_of_block, reinterpret_cast<unsigned*>(scales));
-  check_launch();
-  column_scales_kernel<<<blocks_of(columns), kThreads, 0, launch.stream>>>(scales, columns,
-                                                                           largest);
-  check_launch();
+  if (!o.scaled) {
+    float* scales = data<float>(o.turned.scales);
+    find_column_maxima<T>(launch, o.from, scales);
+    column_scales_kernel<<<blocks_of(columns), kThreads, 0, launch.stream>>>(scales, columns,
+                                                                             largest);
+    check_launch();
+  }
   turn<T, F, true>(launch, o, o.turned.scales, nullptr);
 }
 
 }  // namespace
 
-void cast_fp8(const Launch& launch, const Fp8Cast& o) {
-  if (o.from.rows() % kSide != 0 || o.from.width() % kSide != 0)
+namespace {
+
+void check_sides(const Tensor& from) {
+  if (from.rows() % kSide != 0 || from.width() % kSide != 0)
     throw DeviceError("16 does not divide the sides of a matrix for products in fp8");
+}
+
+}  // namespace
+
+void find_magnitudes(const Launch& launch, const Fp8Magnitudes& o) {
+  check_sides(o.from);
+  for_dtype(o.from.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    float* to = data<float>(o.to);
+    switch (o.over) {
+      case Fp8Over::whole: {
+        float* maxima = launch.scratch<float>(kBlocks);
+        const int count = find_maxima<T>(launch, o.from, maxima);
+        largest_kernel<<<1, kThreads, 0, launch.stream>>>(maxima, count, to);
+        return check_launch();
+      }
+      case Fp8Over::rows:
+        row_maxima_kernel<T><<<static_cast<unsigned>(o.from.rows()), kThreads, 0, launch.stream>>>(
+            data<T>(o.from), o.from.width(), to);
+        return check_launch();
+      case Fp8Over::columns:
+        return find_column_maxima<T>(launch, o.from, to);
+    }
+  });
+}
+
+void join_scales(const Launch& launch, const Fp8JointScales& o) {
+  const Tensor& found = o.found.of;
+  join_kernel<<<blocks_of(o.found.count), kThreads, 0, launch.stream>>>(
+      data<float>(found) + o.found.first, static_cast<int>(found.rows()), found.width(),
+      o.found.count, largest_fp8(o.type), o.power_of_two, data<float>(o.to));
+  check_launch();
+}
+
+void cast_fp8(const Launch& launch, const Fp8Cast& o) {
+  check_sides(o.from);
   for_dtype(o.from.dtype, [&](auto zero) {
     using T = decltype(zero);
     const bool wide = o.type == DType::e5m2;  // the range

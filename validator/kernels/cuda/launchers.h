@@ -24,6 +24,8 @@ void widen_nf4(const Launch& launch, const Tensor& to, const Nf4Matrix& from);
 
 // fp8.cu; scratch of 4 KB
 void cast_fp8(const Launch& launch, const Fp8Cast& o);
+void find_magnitudes(const Launch& launch, const Fp8Magnitudes& o);
+void join_scales(const Launch& launch, const Fp8JointScales& o);
 
 // norm.cu
 void norm_forward(const Launch& launch, const NormForward& o);

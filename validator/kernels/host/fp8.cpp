@@ -28,13 +28,18 @@ float magnitude(const float* first, std::int64_t count) {
   return largest;
 }
 
+void write_scale(const Tensor& scales, std::int64_t i, float magnitude, DType type,
+                 bool power_of_two) {
+  const std::int64_t count = scales.width();
+  float* to = scales.as<float>();
+  to[count + i] = fp8_scale(magnitude, type, power_of_two);
+  to[i] = 1 / to[count + i];
+}
+
 void find_scales(const Fp8Cast& o, const Tensor& scales, const Matrix<float>& wide) {
   const std::int64_t count = scales.width(), each = wide.size() / count;
-  float* to = scales.as<float>();
-  for (std::int64_t i = 0; i < count; ++i) {
-    to[count + i] = fp8_scale(magnitude(wide.data() + i * each, each), o.type, o.by_rows);
-    to[i] = 1 / to[count + i];
-  }
+  for (std::int64_t i = 0; i < count; ++i)
+    write_scale(scales, i, magnitude(wide.data() + i * each, each), o.type, o.by_rows);
 }
 
 void write(const Fp8Cast& o, const Fp8Matrix& to, const Tensor& scales, const Matrix<float>& wide) {
@@ -74,8 +79,25 @@ void cast_fp8(const Fp8Cast& o) {
   if (o.turned.values.empty()) return;
   const Matrix<float> wide = widened(o.from, true);
   const Tensor& scales = o.by_rows ? o.turned.scales : o.to.scales;
-  if (o.by_rows) find_scales(o, scales, wide);
+  if (o.by_rows && !o.scaled) find_scales(o, scales, wide);
   write(o, o.turned, scales, wide);
+}
+
+void find_magnitudes(const Fp8Magnitudes& o) {
+  const Matrix<float> wide = widened(o.from, o.over == Fp8Over::columns);
+  const std::int64_t count = o.to.numel(), each = wide.size() / count;
+  for (std::int64_t i = 0; i < count; ++i)
+    o.to.as<float>()[i] = magnitude(wide.data() + i * each, each);
+}
+
+void join_scales(const Fp8JointScales& o) {
+  const Tensor& found = o.found.of;
+  for (std::int64_t i = 0; i < o.found.count; ++i) {
+    float largest = 0;
+    for (std::int64_t rank = 0; rank < found.rows(); ++rank)
+      largest = std::fmax(largest, found.as<float>()[rank * found.width() + o.found.first + i]);
+    write_scale(o.to, i, largest, o.type, o.power_of_two);
+  }
 }
 
 void multiply_fp8(const Fp8Product& o) {

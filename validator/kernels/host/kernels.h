@@ -20,6 +20,8 @@ void widen_nf4(const Tensor& to, const Nf4Matrix& from);
 
 // fp8.cpp
 void cast_fp8(const Fp8Cast& o);
+void find_magnitudes(const Fp8Magnitudes& o);
+void join_scales(const Fp8JointScales& o);
 void multiply_fp8(const Fp8Product& o);
 
 // norms.cpp

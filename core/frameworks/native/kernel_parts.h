@@ -1,0 +1,41 @@
+// The kernels that most work of the native engine is made of.
+#pragma once
+
+#include <cstdint>
+
+#include "frameworks/native/sizes.h"
+#include "program/kernel.h"
+
+namespace shardplan {
+
+/// The engine's host starts kernels without Python: as cheap as items of a list.
+inline Kernel started(const Native& n, KernelKind kind) {
+  Kernel k;
+  k.kind = kind;
+  k.issue = Issue::listed;
+  k.type = n.plan.precision.params;
+  return k;
+}
+
+inline Kernel product(const Native& n, std::int64_t rows, std::int64_t outputs,
+                      std::int64_t inner) {
+  Kernel k = started(n, KernelKind::product);
+  k.m = rows;
+  k.n = outputs;
+  k.k = inner;
+  k.elements = static_cast<double>(rows) * static_cast<double>(outputs);
+  k.bytes = static_cast<double>(n.width) *
+            (k.elements + static_cast<double>(inner) * static_cast<double>(rows + outputs));
+  return k;
+}
+
+/// Reads and writes so many bytes of each row, of `written` elements.
+inline Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes,
+                        std::int64_t written) {
+  Kernel k = started(n, KernelKind::elementwise);
+  k.bytes = static_cast<double>(rows) * static_cast<double>(bytes);
+  k.elements = static_cast<double>(rows) * static_cast<double>(written);
+  return k;
+}
+
+}  // namespace shardplan
