@@ -79,7 +79,9 @@ inline constexpr std::array kStateKernels{
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),
     spoken(named("fused_linear", LossKind::fused_linear, "fused with the head"),
-           "fused_linear_cross_entropy chunked cut_cross_entropy")};
+           "fused_linear_cross_entropy chunked cut_cross_entropy"),
+    spoken(named("tiled", LossKind::tiled, "over parts of the rows"),
+           "tiled_fused_logits_loss tiled_loss")};
 inline constexpr std::array kCheckpointings{named(Checkpointing::none, "none"),
                                             named(Checkpointing::selective, "selective"),
                                             named(Checkpointing::full, "every block")};
