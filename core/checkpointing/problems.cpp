@@ -53,6 +53,49 @@ bool has_tiled(const Model& model) {
   });
 }
 
+/// Whether the loss is over a head's logits, and takes the place of the head's product.
+bool has_head(const Model& model) {
+  const auto fused = [](const Op& op) { return op.kind == OpKind::fused_linear_loss; };
+  return std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& s) {
+    return std::any_of(s.graph.ops().begin(), s.graph.ops().end(), fused);
+  });
+}
+
+/// What a loss that makes its gradients in the forward pass, part by part, cannot be had with.
+std::optional<DivisionProblem> loss_problem(const Model& model, const Plan& plan) {
+  if (plan.loss != LossKind::tiled) return std::nullopt;
+  const auto problem = [](Said reason, std::string_view instead) {
+    return DivisionProblem{"loss", std::move(reason), std::string(instead)};
+  };
+  if (plan.workload.kind != WorkKind::train)
+    return problem("tiled is estimated for training alone", "cross_entropy");
+  if (plan.trainer != &default_trainer())
+    return problem(fmt::format("{} has no tiled loss: DeepSpeed's function is for a loop of one's "
+                               "own",
+                               plan.trainer->words),
+                   "cross_entropy or fused_linear");
+  const TiledMlps parts = traits_of(plan).tiled_mlps;
+  if (parts == TiledMlps::stops)
+    return problem("PyTorch stops under DDP: each part marks the head's gradient as ready",
+                   "cross_entropy, or deepspeed");
+  if (parts != TiledMlps::plain && parts != TiledMlps::last_part)
+    return problem(fmt::format("tiled is not estimated under {}: DeepSpeed's engine alone knows of "
+                               "gradients that are made in the forward pass",
+                               std::string_view(traits_of(plan).name)),
+                   "cross_entropy or fused_linear, or deepspeed");
+  if (plan.parallel.tensor > 1 || plan.parallel.pipeline > 1)
+    return problem("tiled is not estimated for a model that degrees divide",
+                   "cross_entropy, or parallel.tensor and parallel.pipeline 1");
+  if (plan.compile)
+    return problem("tiled is not estimated in a compiled step", "cross_entropy, or compile false");
+  if (plan.kernels.patches ||
+      (plan.kernels.names & bit_of(KernelName::fused_linear_cross_entropy)) != 0)
+    return problem("tiled beside Liger's loss, which takes its place", "one of them");
+  if (!has_head(model))
+    return problem("the network has no head over a vocabulary", "cross_entropy");
+  return std::nullopt;
+}
+
 /// What a function that runs feed-forwards in parts cannot be estimated with.
 std::optional<DivisionProblem> tiles_problem(const Model& model, const Plan& plan) {
   if (plan.mlp_tiles == 0) return std::nullopt;
@@ -98,6 +141,7 @@ std::optional<DivisionProblem> tiles_problem(const Model& model, const Plan& pla
 std::optional<DivisionProblem> checkpointing_problem(const Model& model, const Plan& plan) {
   if (auto found = offloading_problem(plan)) return found;
   if (auto found = tiles_problem(model, plan)) return found;
+  if (auto found = loss_problem(model, plan)) return found;
   if (plan.workload.kind == WorkKind::inference) return std::nullopt;
   const CheckpointShare& share = plan.checkpoint_share;
   // Our own engine sends what blocks keep, whatever that is.

@@ -19,7 +19,9 @@ PassKey pass_key(const Plan& plan) {
               number(regime.adapters), number(regime.widened()), number(regime.linear),
               number(regime.zero3_linear), number(regime.wrapped), number(regime.divides_loss),
               // Tables that the stages share (run_segments).
-              number(plan.parallel.pipeline > 1 && !framework.keeps_tables)};
+              number(plan.parallel.pipeline > 1 && !framework.keeps_tables),
+              // Parts of a feed-forward add to what earlier micro-batches left (MlpTiles).
+              number(plan.mlp_tiles > 0 && plan.workload.gradient_accumulation > 1)};
   add_pass_numbers(job_option_table(), plan, key);
   add_pass_numbers(checkpointing_table(), plan, key);
   add_pass_numbers(training_table(), plan.workload, key);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/pipeline/stages.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
@@ -56,6 +57,17 @@ void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& o
     own_tapes = {{.count = choice.count}, false};
   }
   options.graph_parts = &cuts[choice.own].parts;
+}
+
+/// Of each stage the last block's tensors stay on the GPU, whichever modules send theirs: they come
+/// first in the backward pass.
+template <typename Run>
+void keep_last_block(const Model& model, const Plan& plan, TapeOptions& options, Run&& run,
+                     SegmentRun& s, CheckpointedBlocks& own_tapes) {
+  const std::uint32_t modules = std::exchange(options.sent.modules, 0);
+  s.others = both_passes(run(TapeMode::keep));
+  own_tapes = {{.count = fewest_blocks(model, plan.parallel) - 1}, false};
+  options.sent.modules = modules;
 }
 
 /// Whether functions of autograd make products that a checkpoint in a graph does not tag.
@@ -161,6 +173,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
+    if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);
     if (tagged && plan.keeps_some_blocks()) {
       options.kept = KeptResults::none;
       s.others = both_passes(run(TapeMode::keep));

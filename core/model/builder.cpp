@@ -9,6 +9,11 @@
 #include "trainers/description.h"
 
 namespace shardplan {
+
+namespace tiled_loss {
+extern const FusedKernel kKernel;
+}
+
 namespace {
 
 /// The part of a tensor's name before the last dot: its module.
@@ -22,6 +27,7 @@ void take_trainer_loss(const Plan& plan, BuildOptions& options) {
   options.head_loss = plan.loss == LossKind::fused_linear && trainer.fused_head != nullptr
                           ? trainer.fused_head
                           : trainer.head_loss;
+  if (plan.loss == LossKind::tiled) options.head_loss = &tiled_loss::kKernel;
   if (plan.loss != LossKind::log_probabilities) return;
   if (traits_of(plan).split == SplitStyle::megatron) {  // its own, over parts of the words
     options.entropy = plan.entropy;

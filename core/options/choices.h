@@ -6,6 +6,7 @@
 
 #include "options/option.h"
 #include "plan/plan.h"
+#include "plan/sent_modules.h"
 #include "saving/rules.h"
 
 namespace shardplan {
@@ -79,7 +80,14 @@ inline constexpr std::array kStateKernels{
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),
     spoken(named("fused_linear", LossKind::fused_linear, "fused with the head"),
-           "fused_linear_cross_entropy chunked cut_cross_entropy")};
+           "fused_linear_cross_entropy chunked cut_cross_entropy"),
+    spoken(named("tiled", LossKind::tiled, "over parts of the rows"),
+           "tiled_fused_logits_loss tiled_loss")};
+/// The names of Megatron-LM's --offload-modules.
+inline constexpr std::array kSentModules{
+    named("attn_norm", SentModule::attn_norm), named("qkv_linear", SentModule::qkv_linear),
+    named("core_attn", SentModule::core_attn), named("attn_proj", SentModule::attn_proj),
+    named("mlp_norm", SentModule::mlp_norm)};
 inline constexpr std::array kCheckpointings{named(Checkpointing::none, "none"),
                                             named(Checkpointing::selective, "selective"),
                                             named(Checkpointing::full, "every block")};

@@ -152,12 +152,15 @@ constexpr std::array kPlainOptions{
                           "([compile](#compile))",
                    .kind = OptionKind::boolean},
                   {.get = [](const Plan& p) -> OptionValue { return p.compile.has_value(); }}),
-    option<&Plan::loss>({.key = "loss",
-                         .flag = "--loss",
-                         .help = "whole logits, or in chunks with the head",
-                         .doc = "over the whole logits, or with the head in chunks, as Liger does",
-                         .label = "Loss",
-                         .choices = kLossKinds}),
+    option<&Plan::loss>(
+        {.key = "loss",
+         .flag = "--loss",
+         .help = "whole logits, or in chunks with the head",
+         .doc =
+             "over the whole logits, with the head in chunks, as Liger does, or both over parts of "
+             "the rows (`tiled`; [its memory](../explanation/memory.md#logits-and-loss))",
+         .label = "Loss",
+         .choices = kLossKinds}),
     option<&Plan::gradient_clipping>({.key = "gradient_clipping",
                                       .flag = "--gradient-clipping",
                                       .also = "--max-grad-norm --clip --clip-grad --grad-clip",

@@ -28,12 +28,13 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 enum class StateKernels : std::uint8_t { torch, fused };
 
 /// The loss of language models: Hugging Face's, over fp32 logits of all tokens; or fused with the
-/// head and computed in chunks (Liger's fused linear cross-entropy).
-/// Preference training takes each token's log-probability by the same operations, and holds on to
-/// no logits but the fp32 ones.
+/// head and computed in chunks (Liger's fused linear cross-entropy); or both over parts of the
+/// rows, by PyTorch's operations (DeepSpeed's TiledFusedLogitsLoss). Preference training takes each
+/// token's log-probability by the same operations, and holds on to no logits but the fp32 ones.
 enum class LossKind : std::uint8_t {
   cross_entropy,
   fused_linear,
+  tiled,  ///< head and cross-entropy over parts of the rows (ALST)
   log_probabilities,
   distillation,            ///< against a teacher's logits, all rows at once
   distillation_in_chunks,  ///< the same over some rows at a time

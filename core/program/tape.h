@@ -15,6 +15,7 @@
 #include "formats/product_recipe.h"
 #include "model/model.h"
 #include "plan/mlp_tiles.h"
+#include "plan/sent_modules.h"
 #include "program/category.h"
 #include "program/kernel.h"
 #include "program/stream.h"
@@ -189,6 +190,7 @@ struct TapeOptions {
   SavedInput saved_input;
   ActivationOffloading offloading = ActivationOffloading::none;
   MlpTiles tiles;
+  SentModules sent;
   bool casts_given = false;   ///< autocast's copies of weights that train are there already
   bool last_segment = false;  ///< its backward pass follows its forward pass
   /// Of the chained input; false for the first layer's when the embeddings are frozen.

@@ -13,6 +13,7 @@ constexpr TrainerDescription description() {
                     "utils/trainer.py; its accelerate 1.13, transformers 5.14, TRL 1.8");
   d.shards_ends_apart = false;
   d.tile_sums = TileSums::copies;  // src/axolotl/monkeypatch/tiled_mlp/base.py
+  d.tiles_mlps = true;
   return d;
 }
 

@@ -45,7 +45,8 @@ struct TrainerDescription {
   /// prepare_model_for_kbit_training).
   bool prepares_kbit = false;
   TileSums tile_sums = TileSums::autograd;  ///< of its function for tiled feed-forwards
-  bool runs_engines = true;                 ///< models in engines of their own: DeepSpeed's
+  bool tiles_mlps = false;   ///< it has a switch for these, or is a program of the user's own
+  bool runs_engines = true;  ///< models in engines of their own: DeepSpeed's
   /// The loss is a sum over tokens, divided by their number in all micro-batches: its gradient is
   /// not one, and a loss that has made its gradients in the forward pass scales them again.
   bool divides_loss = false;

@@ -9,6 +9,7 @@ constinit const TrainerDescription kTrainer{
     .words = "a PyTorch loop",
     .spoken = "pytorch torch plain",
     .frees_outputs = true,
+    .tiles_mlps = true,  // DeepSpeed's function in the model's place
     .runs_rlhf = true,
 };
 

@@ -26,6 +26,7 @@ constinit const TrainerDescription kTrainer{
     .words = "verl",
     .autocasts = true,
     .tile_sums = TileSums::hooks,  // verl/models/transformers/tiled_mlp.py
+    .tiles_mlps = true,
     .runs_engines = false,
     .shards_ends_apart = true,
     .runs_rlhf = true,

@@ -42,6 +42,7 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--optimizer-offloads", "--offload-optimizer", "none, cpu, nvme"},
     {"--parameter-offloads", "--offload-param", "none, cpu, nvme"},
     {"--checkpointings", "--checkpointing", "none, selective, selective_op:2, blocks:8, full"},
+    {"--mlp-tile-counts", "--mlp-tiles", "parts of the sequence for feed-forwards; 0: as they are"},
     {"--micro-batches", "--micro-batch", "samples a GPU takes at once"},
     {"--accumulations", "--gradient-accumulation", "micro-batches per step"},
     {"--reduce-buckets", "", "reduce_bucket_size, in elements"},
@@ -160,7 +161,6 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     return chosen;
   };
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
-  const Workload& w = plan.workload;
   const Parallel& p = plan.parallel;
   AxisValues v;
   v.tensors = integers("--tensor-degrees", 1, p.tensor);
@@ -186,8 +186,9 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
   v.parameter_offloads =
       choices("--parameter-offloads", kOffloadDevices, zero.offload_param.device);
   v.checkpointings = policies(list(kPolicies).text, pinned(kPolicies), plan);
-  v.micro_batches = integers("--micro-batches", 1, w.micro_batch);
-  v.accumulations = integers("--accumulations", 1, w.gradient_accumulation);
+  v.mlp_tiles = integers("--mlp-tile-counts", 0, plan.mlp_tiles);
+  v.micro_batches = integers("--micro-batches", 1, plan.workload.micro_batch);
+  v.accumulations = integers("--accumulations", 1, plan.workload.gradient_accumulation);
   v.reduce_buckets = integers("--reduce-buckets", 1, 0);
   v.prefetch_buckets = integers("--prefetch-buckets", 0, 0);
   v.persistence_thresholds = integers("--persistence-thresholds", 0, 0);

@@ -135,6 +135,8 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   if (w.packing) recipe["packed_sequence"] = Json{{"packed_sequence_size", w.sequence_length}};
   recipe["dataset"] = Json{{"seq_length", w.sequence_length}};
   recipe["optimizer"] = Json{{"_target_", optimizer_of_recipe(plan)}, {"lr", 1e-5}};
+  if (plan.loss == LossKind::tiled)
+    refuse_export("loss", "NeMo has no tiled loss", "cross_entropy or fused_linear");
   const bool fused = plan.loss == LossKind::fused_linear;
   recipe["loss_fn"] = Json{{"_target_", fused ? "nemo_automodel.components.loss.linear_ce."
                                                 "FusedLinearCrossEntropy"

@@ -238,6 +238,8 @@ void TrainerFile::kernels() {
                     "cross_entropy");
     put("cut_cross_entropy", true);
   }
+  if (plan().loss == LossKind::tiled)
+    refuse_export("loss", fmt::format("{} has no tiled loss", dialect_.name), "cross_entropy");
   if (!plan().kernels.any()) return;
   if (dialect_.kernel_switches) return liger_switches();
   put(dialect_.liger, true);
@@ -263,6 +265,9 @@ void TrainerFile::liger_switches() {
     if ((names >> i & 1U) == 0) continue;
     const std::string_view name = fused_kernels()[i]->name;
     const bool gated = name == "swiglu" || name == "geglu";
+    // It refuses both unless Liger's feed-forward is the one that is cut
+    // (integrations/liger/args.py).
+    if (gated && plan().mlp_tiles > 0) put("tiled_mlp_use_original_mlp", true);
     put(fmt::format("liger_{}", gated ? "glu_activation" : name), true);
   }
 }

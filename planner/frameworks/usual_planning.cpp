@@ -91,6 +91,8 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
   if (plan.mlp_tiles > 0)
     add(fmt::format("# feed-forwards in {} parts: DeepSpeed's TiledMLP in the model's place",
                     plan.mlp_tiles));
+  if (plan.loss == LossKind::tiled)
+    add("# the loss over parts of the rows: DeepSpeed's TiledFusedLogitsLoss around lm_head");
   if (plan.kernels.any()) add(liger_arguments(plan.kernels));
   if (plan.compile) add("--torch_compile true");
   if (!more.empty()) add(std::string(more));

@@ -105,6 +105,7 @@ class Rewriter {
       set_field(job_, "/checkpointing", checkpointing_json(after_));
     if (before_.activation_offloading != after_.activation_offloading)
       set_field(job_, "/activation_offloading", std::string(name_of(after_.activation_offloading)));
+    if (before_.mlp_tiles != after_.mlp_tiles) set_field(job_, "/mlp_tiles", after_.mlp_tiles);
     change_cluster();
     return std::move(job_);
   }

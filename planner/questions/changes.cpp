@@ -5,6 +5,7 @@
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "job/fields.h"
+#include "questions/tile_changes.h"
 
 namespace shardplan {
 namespace {
@@ -97,6 +98,7 @@ std::vector<Change> lighter_changes(const Model& model, const Plan& plan) {
                                    {Checkpointing::full, {}}));
   add_stages(changes, plan);
   planning_of(plan).lighter(changes, model, plan);
+  for (Change& change : tile_changes(model, plan)) changes.push_back(std::move(change));
   add_batch(changes, model, plan);
   planning_of(plan).offloads(changes, plan);
   return changes;

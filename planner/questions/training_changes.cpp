@@ -8,6 +8,7 @@
 #include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
+#include "kernels/registry.h"
 #include "optimizers/registry.h"
 #include "trainers/description.h"
 
@@ -22,6 +23,21 @@ void add_fused_kernels(std::vector<Change>& changes, const Plan& plan) {
                      nullptr,
                      "kernels",
                      {{"/kernels", "liger"}},
+                     Sacrifice::nothing});
+}
+
+/// For networks that Liger leaves alone, as ALST's trainer does it. Loading refuses frameworks and
+/// trainers that have none.
+void add_tiled_loss(std::vector<Change>& changes, const Job& job) {
+  const Plan& plan = job.plan;
+  const bool whole = plan.loss == LossKind::cross_entropy && !plan.kernels.any();
+  if (!whole || plan.trainer != &default_trainer()) return;
+  if (find_liger_patch(job.model.facts.model_type) != nullptr) return;
+  changes.push_back({"the loss and the head over parts of the rows",
+                     "DeepSpeed's TiledFusedLogitsLoss; --loss tiled",
+                     nullptr,
+                     "kernels",
+                     {{"/loss", "tiled"}},
                      Sacrifice::nothing});
 }
 
@@ -142,6 +158,7 @@ void add_gpus(std::vector<Change>& changes, const Plan& plan, const Json& writte
 std::vector<Change> training_changes(const Job& job, const Json& written) {
   std::vector<Change> changes;
   add_fused_kernels(changes, job.plan);
+  add_tiled_loss(changes, job);
   add_compile(changes, job.plan);
   add_narrow_states(changes, job.plan);
   add_narrow_parameters(changes, job.plan);

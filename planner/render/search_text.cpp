@@ -217,6 +217,7 @@ std::string axis_head(std::string_view name) {
   if (name == "optimizer_offload") return "optimizer";
   if (name == "parameter_offload") return "parameters";
   if (name == "checkpointing") return "recompute";
+  if (name == "mlp_tiles") return "tiles";
   if (name == "sequence_parallel") return "tokens";
   if (name == "virtual_pipeline") return "chunks";
   if (name == "balance") return "balance";

@@ -47,6 +47,7 @@ class JobFlags(TypedDict, total=False):
     tp_comm_overlap: bool | None
     mtp_num_layers: float | str | None
     distribute_saved_activations: bool | None
+    min_offloaded_tensor_size: float | str | None
     sharding_strategy: Document | None
     limit_all_gathers: bool | None
     use_orig_params: bool | None
@@ -167,6 +168,7 @@ class SearchFlags(WholeJobFlags, total=False):
     optimizer_offloads: Sequence[object] | str | None
     parameter_offloads: Sequence[object] | str | None
     checkpointings: Sequence[object] | str | None
+    mlp_tile_counts: Sequence[object] | str | None
     micro_batches: Sequence[object] | str | None
     accumulations: Sequence[object] | str | None
     reduce_buckets: Sequence[object] | str | None

@@ -13,6 +13,7 @@
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/megatron/sent_modules.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
@@ -224,7 +225,8 @@ class MegatronLowering {
     const bool narrow_experts =
         recipe_of(p.linear).cast != OperandCast::none && expert_count(model_) > 0;
     const bool unjudged = matrices_.elements > 0 || options_.shard_parameters ||
-                          options_.mtp_num_layers > 0 || bridged || narrow_experts;
+                          options_.mtp_num_layers > 0 || bridged || narrow_experts ||
+                          sent_modules(plan_).active;
     if (unjudged) program_.most_over = kMostOver;
     program_.optimizer_source =
         unjudged ? Source::modelled : states_source(plan_.optimizer, Given::flat);

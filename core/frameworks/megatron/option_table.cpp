@@ -13,6 +13,10 @@ OptionValue gathers_beside(const Framework& f) {
   return f.megatron.distributed_optimizer && f.megatron.overlap_grad_reduce;
 }
 
+bool sends_modules(const Framework& f) {
+  return !f.megatron.offload_modules.empty();
+}
+
 template <auto Member>
 constexpr Option<Framework> of_megatron(OptionInfo info, OptionRules<Framework> rules = {}) {
   return option<&Framework::megatron, Member>(info, rules);
@@ -105,6 +109,25 @@ constexpr std::array kMegatronOptions{
          .doc = "recomputed layers' inputs divided over tensor-parallel GPUs: with full "
                 "checkpointing and without `sequence_parallel` "
                 "([parallelism.md](../explanation/parallelism.md#saved-inputs-in-parts))"}),
+    Option<Framework>{
+        {.key = "offload_modules",
+         .help = "modules whose saved tensors wait on the host",
+         .doc = "modules whose saved tensors wait on the host (`--fine-grained-activation-"
+                "offloading`; modelled, [what is sent]"
+                "(../explanation/memory.md#modules-that-wait-on-the-host))",
+         .default_text = "`[]`",
+         .elements = "names of modules",
+         .kind = OptionKind::texts,
+         .choices = kSentModules},
+        member<&Framework::megatron, &MegatronOptions::offload_modules>(),
+        {.written = sends_modules}},
+    of_megatron<&MegatronOptions::min_offloaded_tensor_size>(
+        {.key = "min_offloaded_tensor_size",
+         .flag = "--min-offloaded-tensor-size",
+         .help = "smaller tensors of offload_modules stay on the GPU",
+         .unit = "elements",
+         .integers = {.least = 0},
+         .changes_passes = true}),
 };
 
 }  // namespace

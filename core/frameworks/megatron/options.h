@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "formats/dtype.h"
 
@@ -45,6 +47,10 @@ struct MegatronOptions {
   /// --mtp-num-layers: layers behind the others that predict further tokens, each with logits and a
   /// loss of its own.
   std::int64_t mtp_num_layers = 0;
+  /// --fine-grained-activation-offloading with --offload-modules: what autograd keeps inside of
+  /// these waits on the host, but for tensors of fewer elements.
+  std::vector<std::string> offload_modules;
+  std::int64_t min_offloaded_tensor_size = 1 << 20;
 };
 
 }  // namespace shardplan

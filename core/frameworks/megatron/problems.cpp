@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/megatron/sent_modules.h"
 #include "optimizers/description.h"
 #include "parallel/degrees.h"
 
@@ -120,10 +121,11 @@ std::optional<DivisionProblem> megatron_checkpoint_problem(const Plan& plan) {
                            "not operations",
                            "selective, which is its core_attn"};
   if (plan.checkpoint_share.offload)
-    return DivisionProblem{"checkpointing.offload",
-                           "true: Megatron-LM's own offloading of modules' inputs "
-                           "(--fine-grained-activation-offloading) cannot be estimated yet",
-                           "false"};
+    return DivisionProblem{
+        "checkpointing.offload",
+        "true: what Megatron-LM sends (--fine-grained-activation-offloading) is said by "
+        "module (framework.offload_modules)",
+        "false"};
   if (plan.keeps_some_blocks() && plan.checkpoint_share.every > 0)
     return DivisionProblem{"checkpointing.every",
                            "Megatron-LM recomputes the first layers of each stage "
@@ -133,6 +135,7 @@ std::optional<DivisionProblem> megatron_checkpoint_problem(const Plan& plan) {
 }
 
 std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, const Plan& plan) {
+  if (auto problem = sent_modules_problem(model, plan)) return problem;
   const Parallel& p = plan.parallel;
   const auto& all = model.parameters;
   if (p.expert_tensor > 1 && std::any_of(all.begin(), all.end(), [](const Parameter& tensor) {
@@ -166,6 +169,7 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
     return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam, SGD and Muon here",
                            "adamw, sgd or muon"};
   if (auto problem = adapters_problem(plan)) return problem;
+  if (auto problem = sent_modules_problem(plan)) return problem;
   if (auto problem = recipe_problem(plan)) return problem;
   return saved_activations_problem(plan);
 }

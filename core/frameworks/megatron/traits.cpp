@@ -5,6 +5,7 @@
 #include "frameworks/megatron/lower.h"
 #include "frameworks/megatron/problems.h"
 #include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/megatron/sent_modules.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "frameworks/usual.h"
 #include "lowering/inference/kept_weights.h"
@@ -45,6 +46,7 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
 void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& options) {
   const MegatronOptions& megatron = plan.framework.megatron;
   if (segment.whole) return;
+  if (segment.checkpointable) options.sent = sent_modules(plan);
   options.module_calls = megatron.transformer_engine;
   options.casts_once = true;
   options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
@@ -123,7 +125,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .checkpoint_problem = megatron_checkpoint_problem,
     .saved_input = megatron_saved_input,
     .held_inputs = usual::no_held_inputs,
-    .inputs_on_host = usual::inputs_on_host,
+    .inputs_on_host = sent_on_host,
     .parameters_stay = false,
     .keeps_tables = true,
     .frees_sent = true,

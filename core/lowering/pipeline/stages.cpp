@@ -132,6 +132,14 @@ std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& p
   return counts;
 }
 
+std::int64_t fewest_blocks(const Model& model, const Parallel& p) {
+  const std::vector<std::int64_t> chunks = blocks_of_chunks(model, p);
+  std::vector<std::int64_t> stages(at(p.pipeline));
+  for (std::size_t c = 0; c < chunks.size(); ++c)
+    stages[at(p.stage_of_chunk(static_cast<std::int64_t>(c)))] += chunks[c];
+  return *std::ranges::min_element(stages);
+}
+
 Stage stage_of(const Model& model, const Parallel& p, std::int64_t index) {
   const std::vector<std::int64_t> blocks = blocks_of_chunks(model, p);
   const auto chunks = static_cast<std::int64_t>(blocks.size());

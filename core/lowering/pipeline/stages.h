@@ -27,6 +27,8 @@ struct Stage {
 /// Blocks of each chunk in the order of the network: pipeline · virtual_pipeline of them. Where
 /// they do not come out even, the first chunks have one more.
 std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& parallel);
+/// Blocks of the stage that has the fewest.
+std::int64_t fewest_blocks(const Model& model, const Parallel& parallel);
 
 Stage stage_of(const Model& model, const Parallel& parallel, std::int64_t index);
 

@@ -29,6 +29,7 @@ void BackwardPass::begin() {
   p_.writer.begin_backward();
   if (p_.mode == TapeMode::keep) first_slot_ = p_.storages.slots();
   p_.gradients.begin();
+  p_.modules.begin_backward();
   const ValueId output = p_.graph().output();
   if (output == kNone) return;
   const StorageId id =
@@ -373,6 +374,7 @@ StorageId BackwardPass::renamed(StorageId gradient) {
 }
 
 void BackwardPass::end() {
+  p_.modules.end_backward();
   const bool redo = p_.mode == TapeMode::redo;
   if (redo && reenters(p_.options) && p_.graph().output() != kNone)
     p_.storages.unref(p_.view.state(p_.graph().output()).storage);

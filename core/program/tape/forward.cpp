@@ -297,6 +297,7 @@ void ForwardPass::end() {
   lend_graph(p_);
   export_output();
   if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
+  if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
   p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
   leave_to_output();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();

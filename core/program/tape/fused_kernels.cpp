@@ -4,6 +4,7 @@
 
 #include "program/tape/kernels.h"
 #include "program/tape/loss_chunks.h"
+#include "program/tape/loss_parts.h"
 
 namespace shardplan::tape {
 namespace {
@@ -213,6 +214,7 @@ void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
 void fused_loss_forward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
   if (op.fused->tile.tokens > 0) return tiled_loss_forward(p, i);
+  if (op.fused->part_bytes > 0) return loss_parts_forward(p, i);
   const GraphView& view = p.view;
   const LossChunks chunks(view, op);
   const DType compute = view.regime().compute;
@@ -259,6 +261,7 @@ void fused_loss_backward(Parts& p, std::size_t i) {
 
 KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
   if (op.fused->tile.tokens > 0) return tiled_loss_kernels(view, op, false);
+  if (op.fused->part_bytes > 0) return loss_parts_kernels(view, op, keeps);
   const DType type = view.regime().compute;
   const LossChunks chunks(view, op);
   const auto calls = static_cast<std::int32_t>(chunks.count());

@@ -13,9 +13,10 @@ namespace shardplan::tape {
 
 /// How an operation sees a tensor that it saves.
 struct SavedView {
-  std::int64_t bytes = 0;  ///< 0: all of its storage
-  ValueId part = kNone;    ///< a slice, which hooks tell from others of its storage
-  bool strided = false;    ///< not contiguous: hooks copy it before they send it
+  std::int64_t bytes = 0;    ///< 0: all of its storage
+  ValueId part = kNone;      ///< a slice, which hooks tell from others of its storage
+  bool strided = false;      ///< not contiguous: hooks copy it before they send it
+  std::int64_t element = 0;  ///< bytes of a number; 0: those of what operations compute
 };
 
 class Offloading {

@@ -54,7 +54,9 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
       unread(storages),
       offloading(storages, writer,
                  how == TapeMode::keep ? surroundings.offloading : ActivationOffloading::none),
-      saved(segment.graph.ops().size(), storages, offloading),
+      modules(storages, writer, segment.graph,
+              how == TapeMode::keep ? surroundings.sent : SentModules{}, size_of(regime.compute)),
+      saved(segment.graph.ops().size(), storages, offloading, modules),
       gradients(view, storages, writer),
       exchanges(view, writer, surroundings) {
   if (surroundings.given_mask) view.give_masks();

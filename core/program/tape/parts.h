@@ -51,6 +51,7 @@ struct Parts {
   UnreadResults unread;
   AutocastCache casts;
   Offloading offloading;
+  ModuleOffloading modules;
   SavedTensors saved;
   Gradients gradients;
   Exchanges exchanges;

@@ -1,3 +1,4 @@
+#include "base/checked.h"
 #include "program/tape/backward.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/forward.h"
@@ -27,7 +28,7 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   if (parts.keeps()) tape::BackwardPass(parts).run();
   run.backward_tail = parts.offloading.leave_brought();
   run.hooked = parts.offloading.count();
-  run.pinned = parts.offloading.pinned_bytes();
+  run.pinned = checked_add(parts.offloading.pinned_bytes(), parts.modules.pinned_bytes());
   for (const auto* kept : {&parts.saved.held(), &parts.saved.lent()})
     for (const tape::StorageId id : *kept) run.held.push_back(parts.storages.free_event(id));
   run.slots = parts.storages.slots();

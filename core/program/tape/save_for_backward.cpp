@@ -75,7 +75,8 @@ void save_attention_side(Parts& p, std::size_t i, const Operands& read) {
                                            category));
     return;
   }
-  p.saved.move_in(i, p.allocate_result(op, checked_mul(elements(op.side, p.view.sizes()), 4)));
+  p.saved.move_in(i, p.allocate_result(op, checked_mul(elements(op.side, p.view.sizes()), 4)),
+                  {.element = 4});
   if (p.view.is_masked(op))
     p.saved.move_in(
         i, p.storages.allocate(p.view.bytes_of(p.view.mask_of(op), read.type[0]), category));

@@ -9,8 +9,11 @@ void SavedTensors::save(std::size_t node, StorageId id, const SavedView& view) {
   if (id == kExternal) return offloading_.pass();
   Node& n = nodes_[node];
   assert(n.count < n.ids.size());
-  const bool sends = offloading_.takes(id, view);
-  n.sent[n.count] = sends ? offloading_.send(id, view) : kNone;
+  const bool of_module = modules_.takes(node, id, view);
+  const bool sends = of_module || offloading_.takes(id, view);
+  n.sent[n.count] = of_module ? modules_.send(node, id, view)
+                    : sends   ? offloading_.send(id, view)
+                              : kNone;
   if (!sends) storages_.ref(id);
   n.ids[n.count++] = sends ? kExternal : id;
 }
@@ -18,7 +21,9 @@ void SavedTensors::save(std::size_t node, StorageId id, const SavedView& view) {
 void SavedTensors::bring_back(std::size_t node) {
   Node& n = nodes_[node];
   for (std::size_t k = 0; k < n.count; ++k)
-    if (n.sent[k] != kNone) n.ids[k] = offloading_.bring_back(n.sent[k]);
+    if (n.sent[k] != kNone)
+      n.ids[k] =
+          modules_.active() ? modules_.bring_back(n.sent[k]) : offloading_.bring_back(n.sent[k]);
 }
 
 void SavedTensors::hold(StorageId id) {

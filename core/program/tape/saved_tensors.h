@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "program/tape/module_offloading.h"
 #include "program/tape/offloading.h"
 #include "program/tape/storages.h"
 
@@ -12,14 +13,15 @@ namespace shardplan::tape {
 
 class SavedTensors {
  public:
-  SavedTensors(std::size_t operations, Storages& storages, Offloading& offloading)
-      : storages_(storages), offloading_(offloading), nodes_(operations) {}
+  SavedTensors(std::size_t operations, Storages& storages, Offloading& offloading,
+               ModuleOffloading& modules)
+      : storages_(storages), offloading_(offloading), modules_(modules), nodes_(operations) {}
 
   /// The node takes a reference, or sends the tensor to the host; nothing for kExternal.
   void save(std::size_t node, StorageId id, const SavedView& view = {});
   /// It takes over the caller's.
-  void move_in(std::size_t node, StorageId id) {
-    save(node, id);
+  void move_in(std::size_t node, StorageId id, const SavedView& view = {}) {
+    save(node, id, view);
     storages_.unref(id);
   }
   /// What the node sent to the host is there again.
@@ -46,11 +48,12 @@ class SavedTensors {
  private:
   struct Node {
     std::array<StorageId, 8> ids{};
-    std::array<std::int32_t, 8> sent{};  ///< numbers of Offloading; kNone: it never left
+    std::array<std::int32_t, 8> sent{};  ///< its number on the host; kNone: it never left
     std::size_t count = 0;
   };
   Storages& storages_;
   Offloading& offloading_;
+  ModuleOffloading& modules_;
   std::vector<Node> nodes_;
   std::vector<StorageId> held_, lent_;  ///< each once
   bool lends_input_ = false;

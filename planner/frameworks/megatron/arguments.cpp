@@ -136,6 +136,14 @@ void add_recomputation(Lines& lines, const Plan& plan) {
   }
 }
 
+void add_sent_modules(Lines& lines, const Plan& plan) {
+  const MegatronOptions& m = plan.framework.megatron;
+  if (m.offload_modules.empty()) return;
+  lines.emplace_back("--fine-grained-activation-offloading");
+  lines.push_back(fmt::format("--offload-modules {}", fmt::join(m.offload_modules, " ")));
+  lines.push_back(fmt::format("--min-offloaded-tensor-size {}", m.min_offloaded_tensor_size));
+}
+
 /// The network of Llama and its relatives, as the model's tensors say it.
 class Network {
  public:
@@ -215,6 +223,7 @@ std::string megatron_arguments(const Job& job) {
   add_batch(lines, plan);
   add_types(lines, plan);
   add_recomputation(lines, plan);
+  add_sent_modules(lines, plan);
   add_optimizer(lines, plan);
   const std::string& name = job.model.facts.name;
   std::string text = network.is_known()
@@ -229,6 +238,8 @@ std::string megatron_arguments(const Job& job) {
   text += plan.framework.megatron.shard_gradients
               ? "unset CUDA_DEVICE_MAX_CONNECTIONS # Megatron FSDP wants more than 1\n"
               : "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
+  // arguments.py: with Transformer Engine 2.10 and later, so that no weights are sent.
+  if (!plan.framework.megatron.offload_modules.empty()) text += "export NVTE_CPU_OFFLOAD_V1=1\n";
   return text;
 }
 

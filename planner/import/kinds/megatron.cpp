@@ -17,6 +17,7 @@
 #include "import/kinds/megatron_network.h"
 #include "import/kinds/megatron_stages.h"
 #include "import/vocabulary.h"
+#include "options/choices.h"
 
 namespace shardplan::importing {
 namespace megatron {
@@ -227,13 +228,29 @@ void has_teacher(Key& key) {
   key.refuse("a teacher beside the model is not estimated", "arguments without it");
 }
 
-/// core/pipeline_parallel/fine_grained_activation_offload.py: inputs of the modules named go to the
-/// host between the passes.
+/// core/pipeline_parallel/fine_grained_activation_offload.py: what autograd keeps in the modules
+/// named goes to the host between the passes. Experts' modules, and a part of all, are not
+/// estimated.
+Json sent_modules(const Document& d) {
+  const Json* named = value_below(d.value, "offload_modules");
+  const Json* fraction = value_below(d.value, "activation_offload_fraction");
+  const bool whole = fraction == nullptr || (fraction->is_number() && *fraction == 1.0);
+  if (!on(d, "fine_grained_activation_offloading") || named == nullptr || !whole ||
+      value_below(d.value, "delta_offload_bytes_across_pp_ranks") != nullptr)
+    return {};
+  const Json all = named->is_array() ? *named : Json::array({*named});
+  for (const Json& module : all)
+    if (!module.is_string() || find_choice(kSentModules, module.get<std::string>()) == nullptr)
+      return {};
+  return all;
+}
+
 void read_sent_inputs(Key& key) {
   if (key.value() == false) return key.ignore("off");
+  if (!sent_modules(key.document()).is_null()) return key.took("framework");
   key.warn(
-      "inputs of modules are estimated as staying on the GPU, which is more there and less on "
-      "the host");
+      "what modules keep is estimated as staying on the GPU, which is more there and less on the "
+      "host: the estimate knows attn_norm, qkv_linear, core_attn, attn_proj and mlp_norm, whole");
 }
 
 /// A share of the states on the host (core/optimizer/cpu_offloading), or in fewer bits.
@@ -305,6 +322,9 @@ constexpr std::array kRules{
     KeyRule{"cpu_offloading", "", refuse_if_true},
     KeyRule{"fine_grained_activation_offloading", "", read_sent_inputs},
     KeyRule{"offload_modules", "", read_sent_inputs},
+    KeyRule{"min_offloaded_tensor_size", "", read_sent_inputs},
+    KeyRule{"activation_offload_fraction", "", read_sent_inputs},
+    KeyRule{"delta_offload_bytes_across_pp_ranks", "", read_sent_inputs},
     KeyRule{"use_precision_aware_optimizer", "", read_states_elsewhere},
     KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
     KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},
@@ -344,6 +364,11 @@ Json framework_of(const Document& d) {
     f["transformer_impl"] = "local";
   if (on(d, "tp_comm_overlap")) f["tp_comm_overlap"] = true;
   if (on(d, "distribute_saved_activations")) f["distribute_saved_activations"] = true;
+  if (const Json modules = sent_modules(d); !modules.is_null()) {
+    f["offload_modules"] = modules;
+    if (const Json* least = value_below(d.value, "min_offloaded_tensor_size"))
+      f["min_offloaded_tensor_size"] = *least;
+  }
   if (const Json* further = value_below(d.value, "mtp_num_layers");
       further != nullptr && further->is_number_integer() && *further > 0)
     f["mtp_num_layers"] = *further;

@@ -74,10 +74,10 @@ SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& v
                          parameter_offload_axis(plan, values)})
     space.axes.push_back(std::move(axis));
   space.states_fixed = space.axes.size();
-  for (Axis& axis :
-       std::vector<Axis>{checkpointing_axis(model, values), micro_batch_axis(plan, values),
-                         accumulation_axis(plan, values)})
-    space.axes.push_back(std::move(axis));
+  space.axes.push_back(checkpointing_axis(model, values));
+  for (Axis& axis : tile_axes(model, plan, values)) space.axes.push_back(std::move(axis));
+  space.axes.push_back(micro_batch_axis(plan, values));
+  space.axes.push_back(accumulation_axis(plan, values));
   space.work_fixed = space.axes.size();
   for (Axis& axis : std::vector<Axis>{reduce_bucket_axis(model, plan, values),
                                       prefetch_bucket_axis(model, plan, values),

@@ -20,6 +20,7 @@ struct AxisValues {
   std::vector<std::string> precisions;  ///< presets
   std::vector<OffloadDevice> optimizer_offloads, parameter_offloads;
   std::vector<CheckpointChoice> checkpointings;
+  std::vector<std::int64_t> mlp_tiles;  ///< parts of a feed-forward; 0: it runs as it is
   std::vector<std::int64_t> micro_batches, accumulations;
   std::vector<std::int64_t> reduce_buckets, prefetch_buckets, persistence_thresholds;
   // Degrees of parallelism. Those of data are only a limit: they follow from the others.
@@ -63,6 +64,8 @@ Axis precision_axis(const Plan& base, const AxisValues& values);
 Axis optimizer_offload_axis(const Plan& base, const AxisValues& values);
 Axis parameter_offload_axis(const Plan& base, const AxisValues& values);
 Axis checkpointing_axis(const Model& model, const AxisValues& values);
+/// One axis; none where nothing is asked for and sequences are short.
+std::vector<Axis> tile_axes(const Model& model, const Plan& base, const AxisValues& values);
 Axis micro_batch_axis(const Plan& base, const AxisValues& values);
 Axis accumulation_axis(const Plan& base, const AxisValues& values);
 Axis reduce_bucket_axis(const Model& model, const Plan& base, const AxisValues& values);

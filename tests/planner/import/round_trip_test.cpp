@@ -76,6 +76,8 @@ std::vector<Trip> trips() {
       {"workload", {{"method", "lora"}, {"lora", {{"rank", 8}, {"targets", {"all-linear"}}}}}}};
   Json tiles = axolotl;
   tiles["mlp_tiles"] = 4;
+  Json fused_tiles = tiles;
+  fused_tiles["kernels"] = Json{"rms_norm", "swiglu"};
   Json trl_adapters = adapters, axolotl_adapters = adapters;
   trl_adapters["trainer"] = "trl";
   axolotl_adapters["trainer"] = "axolotl";
@@ -131,6 +133,11 @@ std::vector<Trip> trips() {
   muon["optimizer"] = {{"name", "muon"}, {"implementation", nullptr}};
   sharded["framework"] = {
       {"name", "megatron"}, {"shard_gradients", true}, {"shard_parameters", true}};
+  Json sent = megatron;
+  sent["checkpointing"] = "none";
+  sent["framework"] = {{"name", "megatron"},
+                       {"offload_modules", {"core_attn", "attn_proj"}},
+                       {"min_offloaded_tensor_size", 4096}};
   Json experts = nemo;
   experts["model"] = "qwen3-30b-a3b";
   experts["framework"]["expert_dispatch"] = "allgather";
@@ -146,6 +153,7 @@ std::vector<Trip> trips() {
           {"AxolotlFsdp2", "axolotl", base("4xH100", axolotl)},
           {"AxolotlFsdp2Adapters", "axolotl", base("4xH100", axolotl_adapters)},
           {"AxolotlTiles", "axolotl", base("4xH100", tiles)},
+          {"AxolotlFusedTiles", "axolotl", base("4xH100", fused_tiles)},
           {"AxolotlZero", "axolotl", base("4xH100", zero)},
           {"AxolotlQlora", "axolotl", base("1xH100", qlora)},
           {"AxolotlLiger", "axolotl", base("4xH100", liger)},
@@ -175,6 +183,7 @@ std::vector<Trip> trips() {
           {"Megatron", "megatron", base("4xH100", megatron)},
           {"MegatronFurtherTokens", "megatron", base("4xH100", predicts)},
           {"MegatronMuon", "megatron", base("4xH100", muon)},
+          {"MegatronSentModules", "megatron", base("4xH100", sent)},
           {"MegatronSharded", "megatron", base("4xH100", sharded)}};
 }
 

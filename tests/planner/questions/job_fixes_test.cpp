@@ -151,6 +151,37 @@ TEST_F(JobFixes, OfTrainingAreWhatTheySay) {
     EXPECT_THAT(what, Contains(change));
 }
 
+/// As long parts as the network is wide (1,536), where sequences are longer, and who has them.
+TEST_F(JobFixes, OfLongSequencesHaveFeedForwardsInParts) {
+  constexpr const char* kTiles = "feed-forwards in 22 parts of the sequence";
+  Json json = training_;
+  json["workload"]["sequence_length"] = 32768;
+  json["kernels"] = "liger";  // else logits are what there is most of
+  json["framework"] = "single";
+  const std::vector<Fix> fixes = fixes_of(json);
+  EXPECT_THAT(singles(fixes), Contains(kTiles));
+  for (const Fix& fix : fixes) {
+    if (fix.changes.front().what != kTiles) continue;
+    Json said = json;
+    said["mlp_tiles"] = 22;
+    EXPECT_EQ(estimate_job(loaded(said), calibration_).device.point, fix.after.device.point);
+    EXPECT_GT(fix.slowdown, 1) << "each feed-forward runs once more";
+  }
+  json["trainer"] = "hf_trainer";
+  EXPECT_THAT(singles(fixes_of(json)), Not(Contains(kTiles)));
+  EXPECT_THAT(singles(fixes_of(training_)), Not(Contains(testing::HasSubstr("feed-forwards"))));
+}
+
+/// Liger has nothing for GPT-2.
+TEST_F(JobFixes, HaveATiledLossWhereLigerHasNone) {
+  Json json = training_;
+  json["model"] = "gpt2";
+  json["framework"] = "single";
+  json["workload"] = {{"kind", "train"}, {"micro_batch", 64}, {"sequence_length", 1024}};
+  EXPECT_THAT(singles(fixes_of(json)), Contains("the loss and the head over parts of the rows"));
+  expect_as_said(json);
+}
+
 TEST_F(JobFixes, OfTrainingThatFitComeInOrderOfWhatTheyGiveUp) {
   const auto gives_up = [](const Fix& fix) {
     Sacrifice most = Sacrifice::nothing;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "search_testing.h"
@@ -72,6 +73,31 @@ TEST(Space, KeepsTheJobsOwnValuesAmongTheOthers) {
   const SearchSpace space = make_space(small_llama(), plan, {});
   EXPECT_THAT(axis_named(space, "micro_batch").values, ::testing::Contains("3"));
   EXPECT_THAT(axis_named(space, "reduce_bucket_size").values, ::testing::Contains("123M"));
+}
+
+/// Where a GPU's part of a sequence is longer than the network is wide; not under DDP, where
+/// PyTorch stops.
+TEST(Space, TriesFeedForwardsInPartsOfLongSequences) {
+  const auto has_tiles = [](const SearchSpace& space) {
+    return std::ranges::any_of(space.axes, [](const Axis& a) { return a.name == "mlp_tiles"; });
+  };
+  Plan plan = small_plan(12);
+  EXPECT_FALSE(has_tiles(make_space(small_llama(), plan, {})));
+  plan.workload.sequence_length = 5000;
+  const SearchSpace space = make_space(small_llama(), plan, {});
+  const Axis& tiles = axis_named(space, "mlp_tiles");
+  EXPECT_THAT(tiles.values, ElementsAre("0", "5"));
+  tiles.apply(plan, 1);
+  EXPECT_EQ(plan.mlp_tiles, 5);
+  EXPECT_FALSE(tiles.rules.front().rules_out(plan, 1));
+  plan.checkpointing = Checkpointing::selective;
+  EXPECT_TRUE(tiles.rules.front().rules_out(plan, 1));
+  AxisValues values;
+  values.frameworks = {FrameworkKind::ddp};
+  plan.mlp_tiles = 0;
+  EXPECT_FALSE(has_tiles(make_space(small_llama(), plan, values)));
+  values.mlp_tiles = {2, 4};
+  EXPECT_TRUE(has_tiles(make_space(small_llama(), plan, values)));
 }
 
 TEST(Space, GivesEveryFrameworkThePrecisionItCanHave) {
