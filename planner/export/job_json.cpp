@@ -51,6 +51,8 @@ Json job_json(const Json& asked, const Job& job) {
   workload["sequence_length"] = plan.workload.sequence_length;
   workload["gradient_accumulation"] = plan.workload.gradient_accumulation;
   json["checkpointing"] = checkpointing_json(plan);
+  json.erase("mlp_tiles");
+  if (plan.mlp_tiles > 0) json["mlp_tiles"] = plan.mlp_tiles;
   json.erase("parallel");
   if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan);
   json.erase("precision");  // DeepSpeed's is in ds_config.json

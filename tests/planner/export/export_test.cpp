@@ -95,6 +95,7 @@ TEST(DsConfig, ReadBackGivesTheSameEstimateAtEveryStageAndOffload) {
   values.reduce_buckets = {1'000'000, 500'000'000};
   values.prefetch_buckets = {0, 50'000'000};
   values.persistence_thresholds = {0, 100'000};
+  values.mlp_tiles = {0};
   values.tensors = values.ulysses = values.pipelines = {1, 2};
   const int plans = for_every_third(job, values, [&](const Job& changed, const std::string& what) {
     expect_same_when_read_back(asked, changed, what);
@@ -199,6 +200,9 @@ TEST(JobFile, OfAnyFrameworkReadBackGivesTheSameEstimate) {
     const Job job = job_of(asked);
     const Job back = job_of(job_json(asked, job));
     EXPECT_EQ(estimate_text(back), estimate_text(job)) << framework;
+    Job tiled = job;
+    tiled.plan.mlp_tiles = 2;
+    EXPECT_EQ(estimate_text(job_of(job_json(asked, tiled))), estimate_text(tiled)) << framework;
   }
 }
 

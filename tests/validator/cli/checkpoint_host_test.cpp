@@ -103,7 +103,7 @@ TEST_F(ValidateSaves, delayed_updates_with_the_same_bits) {
   expect_same_bits(job_with(delayed(3, "bf16-pure", "nvme")), "stage 3, all on NVMe");
   EXPECT_THAT(refusal(
                   [&](Json& j) {
-                    delayed(3, "bf16-master", "cpu")(j);
+                    delayed(3, "bf16-pure", "nvme")(j);
                     j["framework"]["delayed_update"] = false;
                   },
                   {"--steps", "9"}),

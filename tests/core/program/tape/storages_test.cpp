@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "program/tape/autocast_cache.h"
+#include "program/tape/module_offloading.h"
 #include "program/tape/offloading.h"
 #include "program/tape/saved_tensors.h"
 
@@ -79,7 +80,9 @@ TEST(Storages, AreFoundByTheRecomputationUnderTheSlotOfTheForwardPass) {
 TEST(SavedTensors, KeepTheirReferencesUntilReleased) {
   Fixture f;
   Offloading nothing(f.storages, f.writer, ActivationOffloading::none);
-  SavedTensors saved(3, f.storages, nothing);
+  const Graph graph;
+  ModuleOffloading no_modules(f.storages, f.writer, graph, {}, 2);
+  SavedTensors saved(3, f.storages, nothing, no_modules);
   EXPECT_EQ(saved.end(), 0U);
   const StorageId id = f.storages.allocate(512, Category::activations);
   saved.move_in(1, id);
