@@ -130,12 +130,12 @@ class MegatronSentModulesJob : public testing::Test {
 };
 
 TEST_F(MegatronSentModulesJob, RefusesWhatMegatronRefuses) {
-  EXPECT_EQ(error(Json::object()), "");
+  EXPECT_EQ(error(Json::object()), "no error");
   EXPECT_THAT(error(Json::object(), R"(["attn_proj"])"), HasSubstr("whose backward pass needs it"));
   EXPECT_THAT(error({{"framework", {{"transformer_impl", "local"}}}}), HasSubstr("'local'"));
   EXPECT_THAT(error({{"checkpointing", "selective"}}, R"(["core_attn"])"),
               HasSubstr("core_attn is recomputed"));
-  EXPECT_EQ(error({{"checkpointing", "selective"}}), "");
+  EXPECT_EQ(error({{"checkpointing", "selective"}}), "no error");
   EXPECT_THAT(error({{"checkpointing", "full"}}), HasSubstr("whole layers are recomputed"));
   EXPECT_THAT(error(Json::object(), R"(["experts"])"), HasSubstr("offload_modules"));
 }
