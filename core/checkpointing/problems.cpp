@@ -53,12 +53,12 @@ bool has_tiled(const Model& model) {
   });
 }
 
-/// Whether the loss is over a head's logits, and takes the place of the head's product.
-bool has_head(const Model& model) {
-  const auto fused = [](const Op& op) { return op.kind == OpKind::fused_linear_loss; };
-  return std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& s) {
-    return std::any_of(s.graph.ops().begin(), s.graph.ops().end(), fused);
-  });
+/// The operation that is the head and the loss in one; nullptr where the loss is over no head.
+const Op* fused_head(const Model& model) {
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::fused_linear_loss) return &op;
+  return nullptr;
 }
 
 /// What a loss that makes its gradients in the forward pass, part by part, cannot be had with.
@@ -91,8 +91,11 @@ std::optional<DivisionProblem> loss_problem(const Model& model, const Plan& plan
   if (plan.kernels.patches ||
       (plan.kernels.names & bit_of(KernelName::fused_linear_cross_entropy)) != 0)
     return problem("tiled beside Liger's loss, which takes its place", "one of them");
-  if (!has_head(model))
+  const Op* head = fused_head(model);
+  if (head == nullptr)
     return problem("the network has no head over a vocabulary", "cross_entropy");
+  if (head->bias != kNone)
+    return problem("tiled is not estimated for a head with a bias", "cross_entropy");
   return std::nullopt;
 }
 

@@ -182,6 +182,9 @@ TEST_F(JobFixes, HaveATiledLossWhereLigerHasNone) {
   json["workload"] = {{"kind", "train"}, {"micro_batch", 64}, {"sequence_length", 1024}};
   EXPECT_THAT(singles(fixes_of(json)), Contains("the loss and the head over parts of the rows"));
   expect_as_said(json);
+  json["loss"] = "tiled";
+  json["model"] = "phi-2";
+  EXPECT_THROW(loaded(json), InputError) << "its head has a bias, whose gradient nobody has traced";
 }
 
 TEST_F(JobFixes, OfTrainingThatFitComeInOrderOfWhatTheyGiveUp) {
