@@ -92,8 +92,7 @@ std::optional<DivisionProblem> loss_problem(const Model& model, const Plan& plan
       (plan.kernels.names & bit_of(KernelName::fused_linear_cross_entropy)) != 0)
     return problem("tiled beside Liger's loss, which takes its place", "one of them");
   const Op* head = fused_head(model);
-  if (head == nullptr)
-    return problem("the network has no head over a vocabulary", "cross_entropy");
+  if (head == nullptr) return problem("the network has no head over a vocabulary", "cross_entropy");
   if (head->bias != kNone)
     return problem("tiled is not estimated for a head with a bias", "cross_entropy");
   return std::nullopt;
