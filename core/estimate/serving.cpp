@@ -67,8 +67,9 @@ void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const P
   const double decoding =
       prompt > 0 ? std::min(running, s.prompt_tokens / prompt * answer) : running;
   const double taken = std::min(std::max(s.prompt_tokens, prompt), room);
-  const double share = s.prompt_tokens / taken;  // of passes that take prompts
-  s.pass.add(network.time_of({decoding, context, taken, prompt, past}), share);
+  // Of passes that take prompts; none where all of a prompt is shared.
+  const double share = taken > 0 ? s.prompt_tokens / taken : 0;
+  if (share > 0) s.pass.add(network.time_of({decoding, context, taken, prompt, past}), share);
   if (share < 1) s.pass.add(network.time_of({.decoding = decoding, .context = context}), 1 - share);
   s.token_seconds = s.pass.seconds();
   if (s.token_seconds <= 0) return;

@@ -122,6 +122,16 @@ TEST(Serving, OneSequenceTakesItsPromptAndThenItsTokens) {
 }
 
 // A pass has room for so many tokens: prompts that need more decide how many sequences decode.
+/// No job says so, but a search that shortens prompts may come there.
+TEST(Serving, PromptsThatAreSharedWholeTakeNoPass) {
+  Job job = served({{"shared_prefix", 1024}});
+  job.plan.workload.sequence_length = 1024;
+  const Estimate e = estimated(job);
+  EXPECT_EQ(e.serving->prompt_tokens, 0);
+  EXPECT_GT(e.serving->tokens_per_second, 0);  // a number
+  EXPECT_DOUBLE_EQ(e.serving->token_seconds, e.serving->quiet_token_seconds);
+}
+
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
   const ServingEstimate s =
       *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;
