@@ -65,12 +65,6 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
     return problem("workload.lora.quantization",
                    fmt::format("the native engine has no base in {}", name_of(lora.base)),
                    "none, nf4 or nf4_double");
-  if (const std::int64_t tensor = plan.parallel.tensor;
-      tensor > 1 && lora.base != Quantization::none)
-    return problem("workload.lora.quantization",
-                   fmt::format("scales in {} are of whole matrices, which {} ranks would share",
-                               name_of(lora.base), tensor),
-                   "none, or parallel.tensor 1");
   return std::nullopt;
 }
 

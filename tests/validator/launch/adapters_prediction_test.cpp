@@ -73,6 +73,29 @@ TEST_P(Adapters, with_states_on_the_host_are_predicted_to_the_byte) {
       "context 2");
 }
 
+TEST_P(Adapters, beside_shared_layers_of_4_bits_are_predicted_to_the_byte) {
+  for (const char* base : {"nf4", "nf4_double"})
+    for (const char* cluster : {"2xH200", "2x8xH200"})
+      for (const char* checkpointing : {"none", "full"}) {
+        const auto what = fmt::format("{} on {}, {}", base, cluster, checkpointing);
+        for (const char* model : {"llama-2-7b", "qwen3-0.6b"})
+          expect_same(shared(adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing,
+                                         4, 1000, 2),
+                                     R"(["all-linear"])", base, 16),
+                             2),
+                      model + what);
+        expect_same(ringed(adapted(job("gpt2", GetParam(), "8xH200", "fp32", checkpointing, 1, 776),
+                                   R"(["c_attn"])", base, 7),
+                           2, 4),
+                    "gpt2" + what);
+        expect_same_offloaded(shared(adapted(job("qwen3-0.6b", GetParam(), cluster, "bf16-master",
+                                                 checkpointing, 3, 776),
+                                             R"(["q_proj"])", base, 16),
+                                     2),
+                              what + ", states on the host");
+      }
+}
+
 TEST_P(Adapters, beside_shared_layers_are_predicted_to_the_byte) {
   for (const char* model : {"llama-2-7b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -115,8 +138,7 @@ TEST_P(AdaptersOnStages, are_predicted_to_the_byte) {
           expect_same_of_stages(staged(whole, stages, "1f1b"), what + ", 1f1b");
           if (stages == 2)
             expect_same_of_stages(staged(whole, 2, "interleaved", 2), what + ", interleaved");
-          if (std::string(base) == "none")
-            expect_same_of_stages(staged(whole, 2, "1f1b", 1, 2), what + ", tensor 2");
+          expect_same_of_stages(staged(whole, 2, "1f1b", 1, 2), what + ", tensor 2");
           Json ring = staged(whole, 2, "1f1b");
           ring["parallel"]["context"] = 4;
           expect_same_of_stages(ring, what + ", context 4");
@@ -149,7 +171,6 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
     (std::string(block) == "lora" ? document["workload"]["lora"] : document[block])[key] = value;
     return document;
   };
-  refused(shared(with("lora", "quantization", "nf4"), 2), "quantization");
   refused(with("lora", "dropout", 0.1), "dropout");
   refused(with("lora", "dora", true), "dora");
   refused(with("lora", "quantization", "int8"), "quantization");
