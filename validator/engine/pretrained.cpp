@@ -108,11 +108,11 @@ void load_parameter(const Loading& from, const std::string& unit, const Paramete
 void load_quantized(const Loading& from, const Unit& unit, int index) {
   Trainer& trainer = from.trainer;
   const std::string block = unit.name.substr(0, unit.name.rfind('.'));
-  quantize_unit(trainer.runtime(), unit, trainer.sharding(), trainer.weights(), index,
-                trainer.network().widened(), [&](const ParameterSpec& p, const Tensor& place) {
-                  load_parameter(from, block, p, place.view({place.numel()}),
-                                 {p.offset, place.numel()});
-                });
+  quantize_unit(
+      trainer.runtime(), unit, trainer.sharding(), trainer.weights(), index,
+      trainer.network().widened(), [&](const ParameterSpec& p, const Tensor& place) {
+        load_parameter(from, block, p, place.view({place.numel()}), {p.offset, place.numel()});
+      });
 }
 
 void load_unit(const Loading& from, const Unit& unit, int index) {
@@ -125,8 +125,7 @@ void load_unit(const Loading& from, const Unit& unit, int index) {
       !from.has(from.rows_of(unit.name, unit.parameters.front().name).front().name))
     return initialise_unit(trainer.runtime(), unit, trainer.sharding(), resident, trainer.seed());
   trainer.runtime().device.zero(resident);
-  for (const ParameterSpec& p : unit.parameters)
-    load_parameter(from, unit.name, p, resident, here);
+  for (const ParameterSpec& p : unit.parameters) load_parameter(from, unit.name, p, resident, here);
 }
 
 }  // namespace

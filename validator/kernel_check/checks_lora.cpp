@@ -88,11 +88,10 @@ void check_quantize(Laboratory& lab, DType dtype, std::int64_t count, bool doubl
         const auto as = [&](const Pair& x, DType type, std::int64_t length) {
           return Tensor{of(x).address, type, Shape{length}};
         };
-        backend.quantize(
-            {.codes = as(codes, DType::i8, (count + 1) / 2),
-             .scales = as(scales, doubled ? DType::i8 : DType::f32, blocks),
-             .outer = doubled ? as(outer, DType::f32, 1 + groups) : Tensor{}},
-            of(from));
+        backend.quantize({.codes = as(codes, DType::i8, (count + 1) / 2),
+                          .scales = as(scales, doubled ? DType::i8 : DType::f32, blocks),
+                          .outer = doubled ? as(outer, DType::f32, 1 + groups) : Tensor{}},
+                         of(from));
       },
       results, 0);
 }

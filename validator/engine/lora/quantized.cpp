@@ -33,7 +33,8 @@ Tensor BlockQuantized::weight(Backend& device, Linear l) const {
 std::int64_t largest_quantized(const std::vector<Unit>& units) {
   std::int64_t largest = 0;
   for (const Unit& unit : units)
-    for (const QuantizedMatrix& m : unit.quantized) largest = std::max(largest, m.values.shape.numel());
+    for (const QuantizedMatrix& m : unit.quantized)
+      largest = std::max(largest, m.values.shape.numel());
   return largest;
 }
 

@@ -8,7 +8,7 @@ namespace shardplan::validator::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kElements = 8;  // a thread's at a time
+constexpr int kElements = 8;                                       // a thread's at a time
 constexpr int kSharing = static_cast<int>(kNf4Block) / kElements;  // threads of a block's scale
 constexpr int kBoundaries = static_cast<int>(kNf4Values.size()) - 1;
 constexpr std::int64_t kTile = std::int64_t{kThreads} * kElements;
@@ -35,8 +35,7 @@ __device__ inline float load_block(const T* from, std::int64_t first, std::int64
     for (int i = 0; i < kElements; ++i) x[i] = pack[i];
   } else {
 #pragma unroll
-    for (int i = 0; i < kElements; ++i)
-      x[i] = first + i < count ? to_float(from[first + i]) : 0.0F;
+    for (int i = 0; i < kElements; ++i) x[i] = first + i < count ? to_float(from[first + i]) : 0.0F;
   }
   float most = 0;
 #pragma unroll
@@ -122,7 +121,8 @@ __global__ void narrow_scales_kernel(QuantizeArgs a, const T* from) {
   if (threadIdx.x == 0) a.outer[1 + blockIdx.x] = most / kNf4ScaleSteps;
   if (has)
     a.small[blockIdx.x * kNf4ScaleBlock + threadIdx.x] =
-        most > 0 ? static_cast<std::int8_t>(lroundf(apart / most * kNf4ScaleSteps)) : std::int8_t{0};
+        most > 0 ? static_cast<std::int8_t>(lroundf(apart / most * kNf4ScaleSteps))
+                 : std::int8_t{0};
 }
 
 }  // namespace

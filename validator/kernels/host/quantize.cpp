@@ -65,9 +65,10 @@ void quantize_scales(const std::vector<float>& scales, const Nf4Matrix& to) {
     for (const float scale : group) most = std::max(most, std::abs(scale - mean));
     outer[1 + g] = most / kNf4ScaleSteps;
     for (std::size_t i = 0; i < group.size(); ++i)
-      codes[first + i] = most > 0 ? static_cast<std::int8_t>(
-                                        std::lround((group[i] - mean) / most * kNf4ScaleSteps))
-                                  : std::int8_t{0};
+      codes[first + i] =
+          most > 0
+              ? static_cast<std::int8_t>(std::lround((group[i] - mean) / most * kNf4ScaleSteps))
+              : std::int8_t{0};
   });
 }
 

@@ -292,8 +292,7 @@ Tensor tensor_of(const std::vector<T>& from, DType dtype) {
 struct Nf4Bytes {
   std::vector<std::byte> codes, scales, outer;
   Nf4Matrix matrix() const {
-    return {tensor_of(codes, DType::i8),
-            tensor_of(scales, outer.empty() ? DType::f32 : DType::i8),
+    return {tensor_of(codes, DType::i8), tensor_of(scales, outer.empty() ? DType::f32 : DType::i8),
             tensor_of(outer, DType::f32)};
   }
 };
