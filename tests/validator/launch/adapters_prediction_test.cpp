@@ -155,6 +155,20 @@ TEST_P(Adapters, with_what_blocks_keep_on_the_host_are_predicted_to_the_byte) {
                 checkpointing);
 }
 
+TEST_P(Adapters, beside_experts_are_predicted_to_the_byte) {
+  for (const char* model : {"mixtral-8x7b-v0.1", "qwen3-30b-a3b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* cluster : {"1xH200", "4xH200"})
+        for (const std::int64_t experts : {1, 4}) {
+          if (experts > 1 && std::string(cluster) == "1xH200") continue;
+          Json document =
+              adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 2, 1000, 2),
+                      R"(["all-linear"])", "none", 16);
+          document["parallel"]["expert"] = experts;
+          expect_same(document, fmt::format("{} on {}, {}", model, cluster, checkpointing));
+        }
+}
+
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   const auto refused = [](Json document, const char* key) {
     try {
@@ -177,8 +191,8 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
   refused(with("lora", "targets", {"embed_tokens"}), "targets");
   refused(adapted(job("mixtral-8x7b-v0.1", 0, "1xH200", "bf16-master", "none", 1, 512),
-                  R"(["q_proj"])", "none", 8),
-          "method");
+                  R"(["q_proj"])", "nf4", 8),
+          "quantization");
 }
 
 }  // namespace

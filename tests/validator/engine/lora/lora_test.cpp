@@ -22,6 +22,11 @@ std::vector<DecoderSpec> specs() {
       adapted(tiny_qwen3(), {"o_proj", "gate_proj"}), adapted(tiny_gpt2(), {"c_attn", "c_proj"})};
 }
 
+/// Attention has adapters; experts and routers have none, and the balance of the routers counts.
+std::vector<DecoderSpec> with_experts() {
+  return {adapted(tiny_mixtral(), {"all-linear"}), adapted(tiny_qwen3_moe(), {"o_proj", "k_proj"})};
+}
+
 TestRun run_of(int stage, int world, std::int64_t accumulation, DType dtype = DType::f32) {
   TestRun run{.world = world};
   run.options.stage = stage;
@@ -85,6 +90,9 @@ TEST(Lora, has_the_gradients_of_finite_differences_and_none_of_the_base) {
     for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs})
       expect_gradients_match(spec, keep);
   expect_gradients_match(adapted(tiny_llama(), {"all-linear"}, BaseStore::nf4), Keep::everything);
+  for (const DecoderSpec& spec : with_experts())
+    for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs})
+      expect_gradients_match(spec, keep);
 }
 
 /// The values of a rank's parameters, by unit and parameter.
@@ -192,6 +200,24 @@ TEST(Lora, has_the_losses_of_a_dense_model_with_the_adapters_merged) {
       StepBatches last(batches, static_cast<std::int64_t>(losses.size()) - 1);
       EXPECT_LT(losses.back(), trainer.gradients_of(last)) << "nothing was learned";
     });
+  }
+}
+
+TEST(Lora, beside_experts_has_the_same_losses_however_they_are_divided) {
+  for (const DecoderSpec& spec : with_experts()) {
+    const auto one = train(spec, run_of(0, 1, 4), 20);
+    TestRun frozen = run_of(0, 1, 4);
+    frozen.options.schedule = ConstantLr{0};
+    EXPECT_LT(one.back().loss, 0.999 * train(spec, frozen, 20).back().loss);
+    for (const int stage : {0, 1, 2, 3})
+      for (const auto& [world, experts] : {std::pair{2, 1}, {2, 2}, {4, 2}}) {
+        TestRun run = run_of(stage, world, 4 / world);
+        run.experts = experts;
+        const auto divided = train(spec, run, 20);
+        for (std::size_t i = 0; i < one.size(); ++i)
+          EXPECT_NEAR(one[i].loss, divided[i].loss, 1e-6 * one[i].loss)
+              << "stage " << stage << ", " << world << " ranks, step " << i + 1;
+      }
   }
 }
 
