@@ -95,6 +95,7 @@ class TensorSplit {
     narrow_.assign(graph.values().size(), Cut::flow);
     entered_.assign(graph.values().size(), kNone);
     together_.assign(graph.values().size(), kNone);
+    by_widened_.assign(graph.values().size(), false);
     find_expert_rows(graph);
     for (const Input& in : graph.inputs()) {
       Layout& s = layouts_[static_cast<std::size_t>(in.value)];
@@ -171,12 +172,18 @@ class TensorSplit {
     return scale == Scale::tokens || scale == Scale::target_tokens;
   }
 
+  /// What a linear with a widened weight has made, in the type of what it was given: divided as the
+  /// result is, however its input lies.
+  bool takes_type_alone(const Op& op) const {
+    return op.kind == OpKind::to_like && by_widened_[static_cast<std::size_t>(op.in[0])];
+  }
+
   void hand_on(GraphRewrite& w, const Op& op) {
-    Layout s = of_inputs(op);
+    Layout s = takes_type_alone(op) ? layout_of(op.in[0]) : of_inputs(op);
     const Extent whole = w.from().value(op.out).extent;
     Op now = op.all_tokens ? with_all_tokens(w, op) : w.with_inputs(op);
     s.tokens = s.tokens && !op.all_tokens;
-    if (s.tokens) take_tokens(w, op, now);
+    if (s.tokens && !takes_type_alone(op)) take_tokens(w, op, now);
     if (op.kind == OpKind::gather_rows && expert_rows_[static_cast<std::size_t>(op.out)])
       now.in[0] = enter_experts(w, op.in[0], s);
     if (!s.width.whole()) {
@@ -334,6 +341,8 @@ class TensorSplit {
 
   void split_linear(GraphRewrite& w, const Op& op) {
     const Cut cut = resolved(op);
+    by_widened_[static_cast<std::size_t>(op.out)] =
+        op.weight != kNone && parameter(op.weight).widened();
     if (cut == Cut::whole) {
       hand_on(w, op);
       return;
@@ -484,6 +493,7 @@ class TensorSplit {
   std::vector<ValueId> entered_;   ///< what a column cut reads of it
   std::vector<ValueId> together_;  ///< all tokens of it
   std::vector<bool> expert_rows_;  ///< given to divided experts
+  std::vector<bool> by_widened_;   ///< made with a weight that is widened for it
   std::vector<Cut> narrow_;        ///< how what A made is cut next; flow: no adapter made it
   bool late_bias_ = false;         ///< a bias waits for the sum over the ranks
   bool before_whole_ = false;      ///< the next segment is whole on every rank
