@@ -12,6 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "parallel/cuts.h"
+#include "parallel/expert_rows.h"
 #include "parallel/parameter_cuts.h"
 #include "parallel/rewrite.h"
 #include "parallel/whole_graph.h"
@@ -96,7 +97,7 @@ class TensorSplit {
     entered_.assign(graph.values().size(), kNone);
     together_.assign(graph.values().size(), kNone);
     by_widened_.assign(graph.values().size(), false);
-    find_expert_rows(graph);
+    expert_rows_ = rows_for_experts(graph, cuts_);
     for (const Input& in : graph.inputs()) {
       Layout& s = layouts_[static_cast<std::size_t>(in.value)];
       s.tokens = by_tokens_ && in.kind == InputKind::chained;
@@ -104,26 +105,6 @@ class TensorSplit {
     }
     for (const Op& op : graph.ops()) split_op(rewrite, op);
     return rewrite.finish();
-  }
-
-  /// The tokens that divided experts are given come from values that all ranks have, and so do the
-  /// weights of those tokens where the activation takes them.
-  void find_expert_rows(const Graph& graph) {
-    expert_rows_.assign(graph.values().size(), false);
-    std::vector<bool> picked(graph.values().size(), false);
-    bool cut = false;
-    for (const Op& op : graph.ops()) {
-      if (op.kind == OpKind::gather_rows) picked[static_cast<std::size_t>(op.out)] = true;
-      if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole) {
-        expert_rows_[static_cast<std::size_t>(op.in[0])] = true;
-        cut = true;
-      }
-      if (!cut) continue;
-      if (op.kind == OpKind::gated && op.in[2] != kNone)
-        expert_rows_[static_cast<std::size_t>(op.in[2])] = true;
-      if (op.kind == OpKind::mul && op.in[1] != kNone && picked[static_cast<std::size_t>(op.in[1])])
-        expert_rows_[static_cast<std::size_t>(op.in[1])] = true;
-    }
   }
 
   void split_op(GraphRewrite& w, const Op& op) {

@@ -18,7 +18,6 @@ TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost&
     rates.host.deepspeed_adam_elements_per_second *= memory;
     rates.host.torch_adam_elements_per_second *= memory;
     rates.host.native_adam_bytes_per_second *= memory;
-    rates.links.host_memory *= memory;
   }
   if (host.to_gpu_bytes_per_second && host.from_gpu_bytes_per_second)
     rates.links.host = std::min(*host.to_gpu_bytes_per_second, *host.from_gpu_bytes_per_second) /

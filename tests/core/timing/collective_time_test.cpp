@@ -214,6 +214,7 @@ TEST(CopyTime, GpusOfASocketShareItsMemory) {
   e.bytes = kPayload;
   const auto rate = [&](std::int64_t gpus, double pcie) {
     Cluster c = cluster_of({gpus, 1});
+    c.gpus_per_node = gpus;
     c.gpu.pcie_bandwidth = pcie;
     return static_cast<double>(kPayload) / copy_seconds(e, c, rates);
   };
