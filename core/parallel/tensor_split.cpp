@@ -12,6 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "parallel/cuts.h"
+#include "parallel/expert_rows.h"
 #include "parallel/parameter_cuts.h"
 #include "parallel/rewrite.h"
 #include "parallel/whole_graph.h"
@@ -95,7 +96,8 @@ class TensorSplit {
     narrow_.assign(graph.values().size(), Cut::flow);
     entered_.assign(graph.values().size(), kNone);
     together_.assign(graph.values().size(), kNone);
-    find_expert_rows(graph);
+    by_widened_.assign(graph.values().size(), false);
+    expert_rows_ = rows_for_experts(graph, cuts_);
     for (const Input& in : graph.inputs()) {
       Layout& s = layouts_[static_cast<std::size_t>(in.value)];
       s.tokens = by_tokens_ && in.kind == InputKind::chained;
@@ -103,26 +105,6 @@ class TensorSplit {
     }
     for (const Op& op : graph.ops()) split_op(rewrite, op);
     return rewrite.finish();
-  }
-
-  /// The tokens that divided experts are given come from values that all ranks have, and so do the
-  /// weights of those tokens where the activation takes them.
-  void find_expert_rows(const Graph& graph) {
-    expert_rows_.assign(graph.values().size(), false);
-    std::vector<bool> picked(graph.values().size(), false);
-    bool cut = false;
-    for (const Op& op : graph.ops()) {
-      if (op.kind == OpKind::gather_rows) picked[static_cast<std::size_t>(op.out)] = true;
-      if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole) {
-        expert_rows_[static_cast<std::size_t>(op.in[0])] = true;
-        cut = true;
-      }
-      if (!cut) continue;
-      if (op.kind == OpKind::gated && op.in[2] != kNone)
-        expert_rows_[static_cast<std::size_t>(op.in[2])] = true;
-      if (op.kind == OpKind::mul && op.in[1] != kNone && picked[static_cast<std::size_t>(op.in[1])])
-        expert_rows_[static_cast<std::size_t>(op.in[1])] = true;
-    }
   }
 
   void split_op(GraphRewrite& w, const Op& op) {
@@ -171,12 +153,18 @@ class TensorSplit {
     return scale == Scale::tokens || scale == Scale::target_tokens;
   }
 
+  /// What a linear with a widened weight has made, in the type of what it was given: divided as the
+  /// result is, however its input lies.
+  bool takes_type_alone(const Op& op) const {
+    return op.kind == OpKind::to_like && by_widened_[static_cast<std::size_t>(op.in[0])];
+  }
+
   void hand_on(GraphRewrite& w, const Op& op) {
-    Layout s = of_inputs(op);
+    Layout s = takes_type_alone(op) ? layout_of(op.in[0]) : of_inputs(op);
     const Extent whole = w.from().value(op.out).extent;
     Op now = op.all_tokens ? with_all_tokens(w, op) : w.with_inputs(op);
     s.tokens = s.tokens && !op.all_tokens;
-    if (s.tokens) take_tokens(w, op, now);
+    if (s.tokens && !takes_type_alone(op)) take_tokens(w, op, now);
     if (op.kind == OpKind::gather_rows && expert_rows_[static_cast<std::size_t>(op.out)])
       now.in[0] = enter_experts(w, op.in[0], s);
     if (!s.width.whole()) {
@@ -334,6 +322,8 @@ class TensorSplit {
 
   void split_linear(GraphRewrite& w, const Op& op) {
     const Cut cut = resolved(op);
+    by_widened_[static_cast<std::size_t>(op.out)] =
+        op.weight != kNone && parameter(op.weight).widened();
     if (cut == Cut::whole) {
       hand_on(w, op);
       return;
@@ -484,6 +474,7 @@ class TensorSplit {
   std::vector<ValueId> entered_;   ///< what a column cut reads of it
   std::vector<ValueId> together_;  ///< all tokens of it
   std::vector<bool> expert_rows_;  ///< given to divided experts
+  std::vector<bool> by_widened_;   ///< made with a weight that is widened for it
   std::vector<Cut> narrow_;        ///< how what A made is cut next; flow: no adapter made it
   bool late_bias_ = false;         ///< a bias waits for the sum over the ranks
   bool before_whole_ = false;      ///< the next segment is whole on every rank

@@ -126,6 +126,19 @@ double ideal_collective_seconds(const Event& event, const GroupShape& shape,
   return seconds_of(bytes, {cluster.intra_node_bandwidth, cluster.inter_node_bandwidth});
 }
 
+namespace {
+
+/// All GPUs of a node copy at the same time, and those of a socket share its memory. A host has a
+/// socket for every 4, as nodes of 8 are built.
+double share_of_host_memory(const Cluster& cluster, const LinkRates& rates) {
+  constexpr std::int64_t kGpusOfASocket = 4;
+  const std::int64_t sockets = ceil_div(cluster.gpus_per_node, kGpusOfASocket);
+  return rates.host_memory * static_cast<double>(sockets) /
+         static_cast<double>(cluster.gpus_per_node);
+}
+
+}  // namespace
+
 double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates) {
   const auto bytes = static_cast<double>(event.bytes);
   if (event.link == LinkKind::nvme) {
@@ -136,7 +149,8 @@ double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates&
                                         : nvme->write_bandwidth;
     return bytes * static_cast<double>(cluster.gpus_per_node) / rate.value_or(kOneDrive);
   }
-  return bytes / (cluster.gpu.pcie_bandwidth.value_or(kAssumedPcie) * rates.host);
+  return bytes / std::min(cluster.gpu.pcie_bandwidth.value_or(kAssumedPcie) * rates.host,
+                          share_of_host_memory(cluster, rates));
 }
 
 }  // namespace shardplan

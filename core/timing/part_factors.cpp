@@ -14,6 +14,7 @@ TimeRates slowed_down(TimeRates rates, const PartFactors& factors) {
   rates.kernels.slowdown *= factor(StepPart::kernels);
   rates.links.slowdown *= factor(StepPart::links);
   rates.links.host /= factor(StepPart::copies);
+  rates.links.host_memory /= factor(StepPart::copies);
   slow_host(rates.host, factor(StepPart::host));
   for (double* rate :
        {&rates.host.deepspeed_adam_elements_per_second, &rates.host.torch_adam_elements_per_second,

@@ -65,6 +65,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   visit("links.seconds", rates.links.seconds);
   visit("links.node_seconds", rates.links.node_seconds);
   visit("links.host", rates.links.host);
+  visit("links.host_memory", rates.links.host_memory);
   visit("links.contention", rates.links.contention);
 }
 

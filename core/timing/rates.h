@@ -90,6 +90,7 @@ struct LinkRates {
   double seconds = 25e-6;       ///< of a collective within a node
   double node_seconds = 14e-6;  ///< for each time that a message goes on to the next node
   double host = 0.88;           ///< share of PCIe, pinned memory
+  double host_memory = 141e9;   ///< bytes/s that a socket's memory takes of its GPUs' copies
   double contention = 0.1;      ///< slowdown of computation while a collective runs
   double slowdown = 1;          ///< times every collective's time: of a machine, in no calibration
 };

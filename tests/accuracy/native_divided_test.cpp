@@ -60,5 +60,16 @@ TEST(NativeNewKinds, AdaptersOfLayersThatFourGpusShareLearnTheSame) {
   expect_losses_alike(same, 1, 2, 1e-6);
 }
 
+TEST(NativeSharedHost, AllocatesWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_shared_host", 14);
+}
+
+TEST(NativeSharedHost, BasesOfFourBitsThatTwoGpusShareLearnTheSame) {
+  const auto alike = [](const std::string& name) {
+    return name.ends_with("-alike") && name.find("qlora") != std::string::npos;
+  };
+  expect_losses_alike(alike, 1, 2, 1e-6);
+}
+
 }  // namespace
 }  // namespace shardplan::native_divided_test

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/format.h"
 #include "comm/sole_rank.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_check.h"
@@ -32,9 +33,18 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::milliseconds(2);
 constexpr auto kPause = std::chrono::milliseconds(1);
 
+/// Of a failure that NCCL says no more of than that CUDA failed: often it had no room for buffers.
+std::string memory_left(ncclResult_t result) {
+  std::size_t left = 0, all = 0;
+  if (result != ncclUnhandledCudaError || cudaMemGetInfo(&left, &all) != cudaSuccess) return "";
+  return "; " + format_bytes(static_cast<std::int64_t>(left)) + " of the GPU's " +
+         format_bytes(static_cast<std::int64_t>(all)) + " are free";
+}
+
 void check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess || result == ncclInProgress) return;
-  const std::string text = std::string(call) + ": " + ncclGetErrorString(result);
+  const std::string text =
+      std::string(call) + ": " + ncclGetErrorString(result) + memory_left(result);
   if (result == ncclRemoteError) throw PeerFailure(text);
   throw DeviceError(text);
 }

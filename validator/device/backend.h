@@ -130,6 +130,10 @@ class Backend {
   virtual void multiply_columns(const ColumnProduct& o) = 0;
   /// to: as many elements as the matrix has.
   virtual void widen(const Tensor& to, const Nf4Matrix& from) = 0;
+  /// Each block is scaled by its largest magnitude and each element becomes the nearest code, of
+  /// two as near the lower one. With `outer` the scales, less their mean, have 255 even steps up to
+  /// the largest of 256; the mean is of sums of 256 in fp32. The same bits on every device.
+  virtual void quantize(const Nf4Matrix& to, const Tensor& from) = 0;
   virtual void cast_fp8(const Fp8Cast& o) = 0;
   virtual void find_magnitudes(const Fp8Magnitudes& o) = 0;
   virtual void join_scales(const Fp8JointScales& o) = 0;

@@ -50,6 +50,7 @@ class DryBackend final : public Backend {
   void linear_backward_bias(const Tensor&, const Tensor&, bool) override {}
   void multiply_columns(const ColumnProduct&) override {}
   void widen(const Tensor&, const Nf4Matrix&) override {}
+  void quantize(const Nf4Matrix&, const Tensor&) override {}
   void cast_fp8(const Fp8Cast&) override {}
   void find_magnitudes(const Fp8Magnitudes&) override {}
   void join_scales(const Fp8JointScales&) override {}

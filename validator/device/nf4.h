@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "memory/tensor.h"
@@ -12,6 +13,7 @@ namespace shardplan::validator {
 
 inline constexpr std::int64_t kNf4Block = 64;        ///< elements that share a scale
 inline constexpr std::int64_t kNf4ScaleBlock = 256;  ///< scales of a byte that share a scale
+inline constexpr float kNf4ScaleSteps = 127;  ///< steps of such a scale from 0 to the largest
 
 /// Quantiles of a normal distribution, so that each code is used as often; of them 0, and 1 at both
 /// ends.
@@ -31,6 +33,11 @@ inline constexpr std::array<float, 16> kNf4Values{-1.0F,
                                                   0.5626170039176941F,
                                                   0.7229568362236023F,
                                                   1.0F};
+
+/// Between a code and the next: what is above it is nearer to the next.
+constexpr float nf4_boundary(std::size_t code) {
+  return (kNf4Values[code] + kNf4Values[code + 1]) / 2;
+}
 
 /// A matrix of n elements, row by row, in b = ⌈n / 64⌉ blocks.
 struct Nf4Matrix {

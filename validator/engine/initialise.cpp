@@ -1,27 +1,17 @@
 #include "engine/initialise.h"
 
-#include <utility>
-
-#include "engine/lora/quantize.h"
-#include "memory/elements.h"
+#include "engine/lora/quantized.h"
 
 namespace shardplan::validator {
 namespace {
 
-/// Random values in `room`, and then here.
-std::vector<float> random_values(Backend& device, const QuantizedMatrix& m, std::uint32_t seed,
-                                 const Tensor& room) {
-  const Tensor x = room.slice(0, m.shape.numel());
-  device.fill_normal(x, m.init.stddev, seed, m.first_element);
-  std::vector<float> values;
-  host::dispatch(x.dtype, [&](auto zero) {
-    std::vector<decltype(zero)> here(static_cast<std::size_t>(x.numel()));
-    device.download(std::as_writable_bytes(std::span(here)), x);
-    values.resize(here.size());
-    for (std::size_t i = 0; i < here.size(); ++i)
-      values[i] = static_cast<float>(host::widen(here[i]));
+/// Of a matrix of 4 bits, before it is rounded.
+void fill_randomly(Backend& device, const Unit& unit, const ParameterSpec& p, const Tensor& place,
+                   std::uint32_t seed) {
+  for_each_run(p, [&](const Run& run) {
+    device.fill_normal(place.slice(run.here, run.length), p.init.stddev, seed,
+                       unit.first_element + p.whole_offset + run.whole);
   });
-  return values;
 }
 
 void initialise_parameter(Runtime& runtime, const Unit& unit, const ParameterSpec& p,
@@ -48,41 +38,41 @@ ElementRange resident_range(const Unit& unit, const Sharding& sharding) {
   return {sharding.first(unit), sharding.shard(unit)};
 }
 
-void store_quantized(Backend& device, const Unit& unit, const QuantizedMatrix& matrix,
-                     std::span<const float> values, const Tensor& resident,
-                     const ElementRange& range) {
-  const Nf4Bytes bytes = quantize_nf4(values, matrix.outer >= 0);
-  for (const auto& [index, from] : {std::pair{matrix.codes, std::span(bytes.codes)},
-                                    {matrix.scales, std::span(bytes.scales)},
-                                    {matrix.outer, std::span(bytes.outer)}}) {
-    if (index < 0) continue;
-    const ParameterSpec& p = unit.parameters[static_cast<std::size_t>(index)];
-    const ElementRange part = overlap(range, p.offset, p.shape.numel());
-    if (part.count > 0)
-      device.upload(resident.slice(part.first - range.first, part.count),
-                    from.subspan(static_cast<std::size_t>(part.first - p.offset),
-                                 static_cast<std::size_t>(part.count)));
+void quantize_unit(Runtime& runtime, const Unit& unit, const Sharding& sharding,
+                   const Weights& weights, int index, const Tensor& room, const FillMatrix& fill) {
+  const Tensor all = weights.room_for_all(index), resident = weights.resident(index);
+  runtime.device.zero(all);
+  for (const QuantizedMatrix& m : unit.quantized) {
+    const Tensor wide = room_of(m, room);
+    fill(m.values, wide);
+    runtime.device.quantize(nf4_matrix(unit, m, all), wide);
   }
-  device.synchronize();  // what was uploaded is gone afterwards
+  const Tensor part = all.slice(sharding.first(unit), sharding.shard(unit));
+  if (part.address != resident.address) runtime.device.copy(resident, part);
 }
 
 void initialise_unit(Runtime& runtime, const Unit& unit, const Sharding& sharding,
-                     const Tensor& resident, std::uint32_t seed, const Tensor& room) {
+                     const Tensor& resident, std::uint32_t seed) {
   runtime.device.zero(resident);
   const ElementRange here = resident_range(unit, sharding);
   for (const ParameterSpec& p : unit.parameters)
     initialise_parameter(runtime, unit, p, resident, here, seed);
-  for (const QuantizedMatrix& m : unit.quantized)
-    store_quantized(runtime.device, unit, m, random_values(runtime.device, m, seed, room), resident,
-                    here);
 }
 
 void initialise(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
                 Weights& weights, std::uint32_t seed, const Tensor& room) {
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const int unit = static_cast<int>(u);
-    initialise_unit(runtime, units[u], sharding, weights.resident(unit), seed, room);
-    weights.keep(unit);
+    const int index = static_cast<int>(u);
+    const Unit& unit = units[u];
+    if (unit.quantized.empty()) {
+      initialise_unit(runtime, unit, sharding, weights.resident(index), seed);
+    } else {
+      quantize_unit(runtime, unit, sharding, weights, index, room,
+                    [&](const ParameterSpec& p, const Tensor& place) {
+                      fill_randomly(runtime.device, unit, p, place, seed);
+                    });
+    }
+    weights.keep(index);
   }
 }
 

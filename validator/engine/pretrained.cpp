@@ -86,10 +86,12 @@ struct Loading {
   }
 };
 
-void load_parameter(const Loading& from, const Unit& unit, const ParameterSpec& p,
+/// Those of a parameter's elements that `resident` holds, which are `here` of its unit. `unit`: as
+/// a checkpoint's rows are found by.
+void load_parameter(const Loading& from, const std::string& unit, const ParameterSpec& p,
                     const Tensor& resident, const ElementRange& here) {
   const std::int64_t columns = p.whole.dimensions() > 1 ? p.whole.last() : 1;
-  for (const PretrainedRows& part : from.rows_of(unit.name, p.name)) {
+  for (const PretrainedRows& part : from.rows_of(unit, p.name)) {
     const RowSource source = checked(find(from.file, part.name), part.name, part, columns);
     const std::int64_t start = part.first * columns;
     for_each_run(p, [&](const Run& run) {
@@ -103,33 +105,27 @@ void load_parameter(const Loading& from, const Unit& unit, const ParameterSpec& 
   }
 }
 
-/// A matrix of 4 bits is made from all of the checkpoint's, whichever part of it is kept here.
-void load_quantized(const Loading& from, const Unit& unit, const QuantizedMatrix& m,
-                    const Tensor& resident, const ElementRange& here) {
+void load_quantized(const Loading& from, const Unit& unit, int index) {
+  Trainer& trainer = from.trainer;
   const std::string block = unit.name.substr(0, unit.name.rfind('.'));
-  const std::int64_t columns = m.shape.last();
-  std::vector<float> values(static_cast<std::size_t>(m.shape.numel()));
-  for (const PretrainedRows& part : from.rows_of(block, m.name)) {
-    const RowSource source = checked(find(from.file, part.name), part.name, part, columns);
-    for (std::int64_t i = 0; i < part.count * columns; ++i)
-      values[static_cast<std::size_t>(part.first * columns + i)] =
-          static_cast<float>(source.tensor.element(source.index(i)));
-  }
-  store_quantized(from.trainer.runtime().device, unit, m, values, resident, here);
+  quantize_unit(
+      trainer.runtime(), unit, trainer.sharding(), trainer.weights(), index,
+      trainer.network().widened(), [&](const ParameterSpec& p, const Tensor& place) {
+        load_parameter(from, block, p, place.view({place.numel()}), {p.offset, place.numel()});
+      });
 }
 
-void load_unit(const Loading& from, const Unit& unit, const Tensor& resident) {
+void load_unit(const Loading& from, const Unit& unit, int index) {
+  if (!unit.quantized.empty()) return load_quantized(from, unit, index);
   Trainer& trainer = from.trainer;
+  const Tensor resident = trainer.weights().resident(index);
   const ElementRange here = resident_range(unit, trainer.sharding());
   // A checkpoint of the base alone: adapters begin as they do without one.
   if (unit.kind == Unit::Kind::adapters &&
       !from.has(from.rows_of(unit.name, unit.parameters.front().name).front().name))
-    return initialise_unit(trainer.runtime(), unit, trainer.sharding(), resident, trainer.seed(),
-                           {});
+    return initialise_unit(trainer.runtime(), unit, trainer.sharding(), resident, trainer.seed());
   trainer.runtime().device.zero(resident);
-  for (const QuantizedMatrix& m : unit.quantized) load_quantized(from, unit, m, resident, here);
-  if (!unit.quantized.empty()) return;
-  for (const ParameterSpec& p : unit.parameters) load_parameter(from, unit, p, resident, here);
+  for (const ParameterSpec& p : unit.parameters) load_parameter(from, unit.name, p, resident, here);
 }
 
 }  // namespace
@@ -145,7 +141,7 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
   const Loading loading{trainer, *spec, file};
   const std::vector<Unit>& units = trainer.network().units();
   for (std::size_t u = 0; u < units.size(); ++u) {
-    load_unit(loading, units[u], trainer.weights().resident(static_cast<int>(u)));
+    load_unit(loading, units[u], static_cast<int>(u));
     trainer.weights().keep(static_cast<int>(u));
   }
   trainer.begin();

@@ -43,6 +43,11 @@ Tensor Weights::place_of(int unit) const {
       .tensor.slice(sharding_.first(u), sharding_.shard(u));
 }
 
+Tensor Weights::room_for_all(int unit) const {
+  if (sharding_.stage < 3) return at(resident_, unit);
+  return at(buffers_, at(slots_.of_unit, unit)).tensor.slice(0, sharding_.padded(at(units_, unit)));
+}
+
 Tensor Weights::acquire(int unit) {
   if (sharding_.stage < 3) {
     before_use_(unit);

@@ -46,6 +46,9 @@ class Weights {
   /// Everything of the unit that lies in this rank's memory between steps; of shards on the host,
   /// where on the device they have their first values before keep().
   Tensor resident(int unit) const { return at(resident_, unit); }
+  /// Room for all of a unit while its first values are made, if they are made at once: at stage 3
+  /// its slot. This rank's part is to be at resident() before keep().
+  Tensor room_for_all(int unit) const;
   /// Kernels that write the unit's first values to resident() have been enqueued.
   void keep(int unit);
   /// What is enqueued on `by` has written the owned part: the other ranks' are to be gathered.

@@ -70,6 +70,32 @@ void check_nf4(Laboratory& lab, DType dtype, std::int64_t count, bool doubled) {
       {{"elements", wide}});
 }
 
+/// To the bit: whoever rounds a matrix, it is the same. Bytes are compared in words.
+void check_quantize(Laboratory& lab, DType dtype, std::int64_t count, bool doubled) {
+  lab.begin("elements to 4 bits", fmt::format("{}{}", count, doubled ? ", doubled" : ""), dtype);
+  const std::int64_t blocks = (count + kNf4Block - 1) / kNf4Block;
+  const std::int64_t groups = (blocks + kNf4ScaleBlock - 1) / kNf4ScaleBlock;
+  const auto words = [&](std::int64_t bytes) {
+    return lab.integers(std::vector<std::int32_t>(static_cast<std::size_t>((bytes + 3) / 4), 0));
+  };
+  const Pair from = lab.normal({count}, 0.02);
+  const Pair codes = words((count + 1) / 2), scales = words(doubled ? blocks : 4 * blocks),
+             outer = words(4 * (1 + groups));
+  std::vector<Laboratory::Result> results{{"codes", codes}, {"scales", scales}};
+  if (doubled) results.push_back({"scales of scales", outer});
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        const auto as = [&](const Pair& x, DType type, std::int64_t length) {
+          return Tensor{of(x).address, type, Shape{length}};
+        };
+        backend.quantize({.codes = as(codes, DType::i8, (count + 1) / 2),
+                          .scales = as(scales, doubled ? DType::i8 : DType::f32, blocks),
+                          .outer = doubled ? as(outer, DType::f32, 1 + groups) : Tensor{}},
+                         of(from));
+      },
+      results, 0);
+}
+
 }  // namespace
 
 void check_adapters(Laboratory& lab, DType dtype) {
@@ -79,6 +105,9 @@ void check_adapters(Laboratory& lab, DType dtype) {
   for (const bool doubled : {false, true})
     for (const std::int64_t count : {64 * 700, 64 * 3 + 8, 101})
       check_nf4(lab, dtype, count, doubled);
+  for (const bool doubled : {false, true})
+    for (const std::int64_t count : {64 * 256 * 40, 64 * 700, 64 * 3 + 8, 101})
+      check_quantize(lab, dtype, count, doubled);
 }
 
 }  // namespace shardplan::validator

@@ -135,6 +135,13 @@ void TimedBackend::widen(const Tensor& to, const Nf4Matrix& from) {
        [&] { inner_.widen(to, from); });
 }
 
+void TimedBackend::quantize(const Nf4Matrix& to, const Tensor& from) {
+  // The scales of a byte take two more passes over the elements.
+  const double passes = to.outer.empty() ? 1 : 3;
+  time("elements to 4 bits", {0, passes * bytes_of(from) + bytes_of(to.codes, to.scales)},
+       [&] { inner_.quantize(to, from); });
+}
+
 void TimedBackend::cast_fp8(const Fp8Cast& o) {
   const double read = bytes_of(o.from) * (o.scaled ? 1 : 2);
   const double written = bytes_of(o.to.values, o.turned.values);

@@ -83,6 +83,7 @@ class TimedBackend final : public Backend {
   void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) override;
   void multiply_columns(const ColumnProduct& o) override;
   void widen(const Tensor& to, const Nf4Matrix& from) override;
+  void quantize(const Nf4Matrix& to, const Tensor& from) override;
   void cast_fp8(const Fp8Cast& o) override;
   void find_magnitudes(const Fp8Magnitudes& o) override;
   void join_scales(const Fp8JointScales& o) override;

@@ -1,5 +1,7 @@
 #include "launch/run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -9,6 +11,7 @@
 #include "comm/groups.h"
 #include "comm/lookout.h"
 #include "data/batches.h"
+#include "device/errors.h"
 #include "engine/pretrained.h"
 #include "kernels/host/crew/host_crew.h"
 #include "launch/environment.h"
@@ -244,6 +247,22 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   device.communicator->barrier();
 }
 
+/// Of several ranks in a process, says which one's device fails or has no room.
+template <typename Body>
+void naming_rank(const Placement& placement, int rank, Body&& body) {
+  if (placement.count == 1) return body();
+  const auto named = [&](const std::exception& e) {
+    return fmt::format("rank {}: {}", rank, e.what());
+  };
+  try {
+    body();
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory(named(e));
+  } catch (const DeviceError& e) {
+    throw DeviceError(named(e));
+  }
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
@@ -300,7 +319,9 @@ RunReport run_job(const EngineJob& job, const Placement& placement, const RunWat
         const int index = device.communicator->rank() - placement.first_rank;
         std::optional<Telling> telling;
         if (index == 0) telling.emplace(Telling{report.steps, watch});
-        run_rank(run, device, report.ranks[static_cast<std::size_t>(index)], telling);
+        naming_rank(placement, device.communicator->rank(), [&] {
+          run_rank(run, device, report.ranks[static_cast<std::size_t>(index)], telling);
+        });
       },
       placement.lookout.get());
   return report;

@@ -56,6 +56,8 @@ std::vector<LayerRows> layers_of(const DecoderSpec& s, Linear l) {
 AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
   AdapterParameters adapters{.rank = s.lora->rank, .scale = s.lora->scale};
   for (const Linear l : kLinears) {
+    const bool of_experts = s.experts && (l == Linear::up || l == Linear::down);
+    if (of_experts) continue;  // no linear layers of transformers: they stay as they are
     AdapterParameters::OfLinear& of = adapters.linears[static_cast<std::size_t>(l)];
     std::int64_t rows = 0;
     for (LayerRows& layer : layers_of(s, l)) {

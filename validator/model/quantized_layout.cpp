@@ -19,8 +19,7 @@ void add_matrix(Unit& unit, const Unit& plain, int index, BaseStore store) {
   const ParameterSpec& p = plain.parameters[static_cast<std::size_t>(index)];
   const std::int64_t blocks = ceil_div(p.shape.numel(), kNf4Block);
   constexpr std::int64_t kFloat = 4;
-  QuantizedMatrix m{.name = p.name, .shape = p.shape, .init = p.init};
-  m.first_element = plain.first_element + p.offset;
+  QuantizedMatrix m{.values = p};
   m.codes =
       add_parameter(unit, p.name + ".codes", {ceil_div(p.shape.numel(), std::int64_t{2})}, {});
   if (store == BaseStore::nf4) {

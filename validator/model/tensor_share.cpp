@@ -93,6 +93,34 @@ void place_experts(ParameterSpec& p, const DecoderSpec& s) {
   p.stretches = {{.whole = here * s.expert_share.rank, .length = here}};
 }
 
+/// Codes and scales are of this rank's part alone: no bytes of the whole matrix's.
+void place_bytes(ParameterSpec& p, const DecoderSpec& s) {
+  if (s.share.ranks == 1) return;
+  p.sharing = Sharing::parts;
+  p.stretches = {};
+}
+
+using Place = void (*)(ParameterSpec&, const DecoderSpec&);
+
+Place place_in(Unit::Kind kind) {
+  switch (kind) {
+    case Unit::Kind::experts:
+      return place_experts;
+    case Unit::Kind::quantized:
+      return place_bytes;
+    default:
+      return place;
+  }
+}
+
+/// `place` says which elements of the undivided network's parameter `p` has.
+void place_in_whole(ParameterSpec& p, const ParameterSpec& whole, Place place,
+                    const DecoderSpec& s) {
+  p.whole = whole.shape;
+  p.whole_offset = whole.offset;
+  place(p, s);
+}
+
 }  // namespace
 
 DecoderSpec share_of(const DecoderSpec& whole, const TensorShare& share,
@@ -117,12 +145,10 @@ DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share,
   for (std::size_t u = 0; u < part.units.size(); ++u) {
     Unit& unit = part.units[u];
     unit.first_element = all.units[u].first_element;
-    for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
-      ParameterSpec& p = unit.parameters[i];
-      p.whole = all.units[u].parameters[i].shape;
-      p.whole_offset = all.units[u].parameters[i].offset;
-      unit.kind == Unit::Kind::experts ? place_experts(p, spec) : place(p, spec);
-    }
+    for (std::size_t i = 0; i < unit.quantized.size(); ++i)
+      place_in_whole(unit.quantized[i].values, all.units[u].quantized[i].values, place, spec);
+    for (std::size_t i = 0; i < unit.parameters.size(); ++i)
+      place_in_whole(unit.parameters[i], all.units[u].parameters[i], place_in(unit.kind), spec);
   }
   return part;
 }

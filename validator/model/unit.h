@@ -72,11 +72,8 @@ void for_each_run(const ParameterSpec& p, Visit&& visit) {
 
 /// A matrix of 4 bits (device/nf4.h) among the bytes of a unit, and what it is made from.
 struct QuantizedMatrix {
-  std::string name;                         ///< "qkv.weight"
-  Shape shape;                              ///< of the matrix
+  ParameterSpec values;                     ///< "qkv.weight", in the block's unit without 4 bits
   int codes = -1, scales = -1, outer = -1;  ///< of the unit's parameters; no outer: scales are fp32
-  Init init;
-  std::int64_t first_element = 0;  ///< of the model without 4 bits, for random bits
 };
 
 struct Unit {

@@ -205,14 +205,14 @@ class WorkList {
     const NativeBlock& b = n_.layout.block;
     add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 3 * b.hidden, b.hidden));
     send_rows();
-    add(expert_weight_gradient(n_, b.hidden, b.inner));
+    if (!n_.frozen()) add(expert_weight_gradient(n_, b.hidden, b.inner));
     add(expert_product(n_, b.inner, b.hidden));
     add(activation);
-    add(expert_weight_gradient(n_, b.up, b.hidden));
+    if (!n_.frozen()) add(expert_weight_gradient(n_, b.up, b.hidden));
     add(expert_product(n_, b.hidden, b.up));
     send_rows();
     add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
-    add_linear_backward(n_.rows, b.experts, b.hidden);
+    add_linear_backward(n_.rows, b.experts, b.hidden, n_.frozen());
     combine();
   }
 

@@ -168,7 +168,8 @@ void read_adapters(const Model& model, NativeLayout& layout) {
   }
   if (b.rank == 0) return;
   layout.adapters = {adapters.total(), model.facts.layers};
-  for (NativeUnit* u : {&layout.embedding, &layout.blocks.front(), &layout.head}) u->frozen = true;
+  for (NativeUnit* u : {&layout.embedding, &layout.blocks.front(), &layout.experts, &layout.head})
+    u->frozen = true;
   if (stored == Quantization::none) return;
   layout.quantized = {0, model.facts.layers};
   layout.quantized.frozen = layout.quantized.quantized = true;

@@ -65,12 +65,6 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
     return problem("workload.lora.quantization",
                    fmt::format("the native engine has no base in {}", name_of(lora.base)),
                    "none, nf4 or nf4_double");
-  if (const std::int64_t tensor = plan.parallel.tensor;
-      tensor > 1 && lora.base != Quantization::none)
-    return problem("workload.lora.quantization",
-                   fmt::format("scales in {} are of whole matrices, which {} ranks would share",
-                               name_of(lora.base), tensor),
-                   "none, or parallel.tensor 1");
   return std::nullopt;
 }
 
@@ -177,18 +171,23 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
 std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
   const auto adapted = [&](const Parameter& p) { return p.adapter; };
   if (std::none_of(model.parameters.begin(), model.parameters.end(), adapted)) return std::nullopt;
-  if (model.facts.model_type == "mlp" || expert_count(model) > 0)
-    return DivisionProblem{"workload.method",
-                           model.facts.model_type == "mlp"
-                               ? "the native engine has no LoRA with an mlp"
-                               : "the native engine has no LoRA with experts",
-                           "full"};
-  for (const Parameter& p : model.parameters)
+  if (model.facts.model_type == "mlp")
+    return DivisionProblem{"workload.method", "the native engine has no LoRA with an mlp", "full"};
+  const auto quantized = [&](const Parameter& p) { return p.quantized(); };
+  if (expert_count(model) > 0 &&
+      std::any_of(model.parameters.begin(), model.parameters.end(), quantized))
+    return DivisionProblem{"workload.lora.quantization",
+                           "the native engine has no base of 4 bits with experts", "none"};
+  for (const Parameter& p : model.parameters) {
+    if (p.adapter && p.kind == ParameterKind::expert)
+      return DivisionProblem{"workload.lora.targets",
+                             "the native engine has no adapters of experts", "all-linear"};
     if (p.adapter && p.name.find("{}") == std::string::npos)
       return DivisionProblem{
           "workload.lora.targets",
           fmt::format("{}: the native engine adapts the linear layers of blocks alone", p.name),
           "all-linear, or some of them"};
+  }
   return std::nullopt;
 }
 

@@ -204,5 +204,26 @@ TEST(CollectiveTime, EachHopBetweenNodesTakesItsTime) {
   EXPECT_NEAR(seconds(Collective::send, 64), rates.node_seconds, 1e-7);
 }
 
+/// 4 GPUs and more share the memory of their socket; 1 and 2 do not fill it.
+TEST(CopyTime, GpusOfASocketShareItsMemory) {
+  LinkRates rates;
+  rates.host = 1;
+  rates.host_memory = 120e9;
+  Event e;
+  e.kind = Event::Kind::copy;
+  e.bytes = kPayload;
+  const auto rate = [&](std::int64_t gpus, double pcie) {
+    Cluster c = cluster_of({gpus, 1});
+    c.gpus_per_node = gpus;
+    c.gpu.pcie_bandwidth = pcie;
+    return static_cast<double>(kPayload) / copy_seconds(e, c, rates);
+  };
+  EXPECT_DOUBLE_EQ(rate(1, 60e9), 60e9);
+  EXPECT_DOUBLE_EQ(rate(2, 60e9), 60e9);
+  EXPECT_DOUBLE_EQ(rate(4, 60e9), 30e9);
+  EXPECT_DOUBLE_EQ(rate(8, 60e9), 30e9) << "two sockets";
+  EXPECT_DOUBLE_EQ(rate(4, 15e9), 15e9) << "slower links share nothing";
+}
+
 }  // namespace
 }  // namespace shardplan::collective_time_test

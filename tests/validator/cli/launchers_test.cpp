@@ -67,7 +67,21 @@ TEST_F(Launchers, mpirun_is_told_when_a_job_has_other_ranks) {
   EXPECT_THAT(r.err, HasSubstr("shardplan-validate: "));
 }
 
-/// torchrun's agent listens on MASTER_PORT while its ranks run.
+TEST_F(Launchers, torchrun_starts_ranks_that_compute_what_one_process_does) {
+  if (run_program("torchrun", {"--help"}).exit_code != 0) GTEST_SKIP() << "no torchrun here";
+  const std::string record = folder_.path("record.json");
+  const Finished r =
+      run_program("torchrun", {"--nproc-per-node", "4", "--master-port",
+                               std::to_string(free_port()), "--no-python", SHARDPLAN_VALIDATE,
+                               job(4), "--device", "host", "--record", record});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json all = read_json_file(record);
+  EXPECT_EQ(all.at("ranks").size(), 4U);
+  EXPECT_EQ(numbers_of(all), alone(4));
+}
+
+/// The same without torchrun, of which PyTorch is the smaller part: what its agent does, that is,
+/// the variables that it sets, and that it listens on MASTER_PORT while its ranks run.
 TEST_F(Launchers, torchrun_keeps_its_port_and_ranks_find_each_other) {
   Crew crew(4);
   const int store = socket(AF_INET, SOCK_STREAM, 0);

@@ -73,6 +73,29 @@ TEST_P(Adapters, with_states_on_the_host_are_predicted_to_the_byte) {
       "context 2");
 }
 
+TEST_P(Adapters, beside_shared_layers_of_4_bits_are_predicted_to_the_byte) {
+  for (const char* base : {"nf4", "nf4_double"})
+    for (const char* cluster : {"2xH200", "2x8xH200"})
+      for (const char* checkpointing : {"none", "full"}) {
+        const auto what = fmt::format("{} on {}, {}", base, cluster, checkpointing);
+        for (const char* model : {"llama-2-7b", "qwen3-0.6b"})
+          expect_same(shared(adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing,
+                                         4, 1000, 2),
+                                     R"(["all-linear"])", base, 16),
+                             2),
+                      model + what);
+        expect_same(ringed(adapted(job("gpt2", GetParam(), "8xH200", "fp32", checkpointing, 1, 776),
+                                   R"(["c_attn"])", base, 7),
+                           2, 4),
+                    "gpt2" + what);
+        expect_same_offloaded(shared(adapted(job("qwen3-0.6b", GetParam(), cluster, "bf16-master",
+                                                 checkpointing, 3, 776),
+                                             R"(["q_proj"])", base, 16),
+                                     2),
+                              what + ", states on the host");
+      }
+}
+
 TEST_P(Adapters, beside_shared_layers_are_predicted_to_the_byte) {
   for (const char* model : {"llama-2-7b", "qwen3-0.6b"})
     for (const char* checkpointing : {"none", "selective", "full"})
@@ -115,8 +138,7 @@ TEST_P(AdaptersOnStages, are_predicted_to_the_byte) {
           expect_same_of_stages(staged(whole, stages, "1f1b"), what + ", 1f1b");
           if (stages == 2)
             expect_same_of_stages(staged(whole, 2, "interleaved", 2), what + ", interleaved");
-          if (std::string(base) == "none")
-            expect_same_of_stages(staged(whole, 2, "1f1b", 1, 2), what + ", tensor 2");
+          expect_same_of_stages(staged(whole, 2, "1f1b", 1, 2), what + ", tensor 2");
           Json ring = staged(whole, 2, "1f1b");
           ring["parallel"]["context"] = 4;
           expect_same_of_stages(ring, what + ", context 4");
@@ -131,6 +153,20 @@ TEST_P(Adapters, with_what_blocks_keep_on_the_host_are_predicted_to_the_byte) {
                                  3, 1000),
                              R"(["q_proj", "v_proj"])", "nf4", 16)),
                 checkpointing);
+}
+
+TEST_P(Adapters, beside_experts_are_predicted_to_the_byte) {
+  for (const char* model : {"mixtral-8x7b-v0.1", "qwen3-30b-a3b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* cluster : {"1xH200", "4xH200"})
+        for (const std::int64_t experts : {1, 4}) {
+          if (experts > 1 && std::string(cluster) == "1xH200") continue;
+          Json document =
+              adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 2, 1000, 2),
+                      R"(["all-linear"])", "none", 16);
+          document["parallel"]["expert"] = experts;
+          expect_same(document, fmt::format("{} on {}, {}", model, cluster, checkpointing));
+        }
 }
 
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
@@ -149,15 +185,14 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
     (std::string(block) == "lora" ? document["workload"]["lora"] : document[block])[key] = value;
     return document;
   };
-  refused(shared(with("lora", "quantization", "nf4"), 2), "quantization");
   refused(with("lora", "dropout", 0.1), "dropout");
   refused(with("lora", "dora", true), "dora");
   refused(with("lora", "quantization", "int8"), "quantization");
   refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
   refused(with("lora", "targets", {"embed_tokens"}), "targets");
   refused(adapted(job("mixtral-8x7b-v0.1", 0, "1xH200", "bf16-master", "none", 1, 512),
-                  R"(["q_proj"])", "none", 8),
-          "method");
+                  R"(["q_proj"])", "nf4", 8),
+          "quantization");
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ struct BlockQuantized {
 /// The parts of a matrix among the bytes of its unit.
 Nf4Matrix nf4_matrix(const Unit& unit, const QuantizedMatrix& m, const Tensor& bytes);
 
+/// A matrix's place in the room that all take turns in.
+Tensor room_of(const QuantizedMatrix& m, const Tensor& room);
+
 /// Elements of the largest matrix of the units; 0: none is kept in 4 bits.
 std::int64_t largest_quantized(const std::vector<Unit>& units);
 

@@ -82,7 +82,8 @@ class ExpertMlp final : public Mlp {
                        .experts = a.chosen,
                        .balance = ranks.tally->balance,
                        .balance_scale = ranks.tally->slope});
-    on.linear_backward_weight(p.block.slope(router_), a.logits, x, p.block.gradient.accumulate);
+    if (const Tensor slope = p.block.slope(router_); !slope.empty())
+      on.linear_backward_weight(slope, a.logits, x, p.block.gradient.accumulate);
     on.linear_backward_input(x, a.logits, p.block.weight(router_));
     on.combine_rows({.out = x,
                      .accumulate = true,
@@ -167,17 +168,18 @@ class ExpertMlp final : public Mlp {
     });
   }
 
-  /// The gradients of the experts' weights, then of x, in its place.
+  /// The gradients of the experts' weights, if they train, then of x, in its place.
   void linear_backward(Backend& on, const UnitTensors& unit, int index, const MlpActivations& a,
                        const Tensor& dy, const Tensor& x) const {
     for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-      const Tensor slope = of_expert(unit.slope(index), e);
+      const Tensor slopes = unit.slope(index);  // none of what is frozen
+      const Tensor slope = slopes.empty() ? slopes : of_expert(slopes, e);
       if (count == 0) {
-        if (!unit.gradient.accumulate) on.zero(slope);
+        if (!slope.empty() && !unit.gradient.accumulate) on.zero(slope);
         return;
       }
       const Tensor rows = x.row_range(first, count), drows = dy.row_range(first, count);
-      on.linear_backward_weight(slope, drows, rows, unit.gradient.accumulate);
+      if (!slope.empty()) on.linear_backward_weight(slope, drows, rows, unit.gradient.accumulate);
       on.linear_backward_input(rows, drows, of_expert(unit.weight(index), e));
     });
   }

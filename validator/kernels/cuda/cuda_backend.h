@@ -70,6 +70,7 @@ class CudaBackend : public Backend {
 
   void multiply_columns(const ColumnProduct& o) override;
   void widen(const Tensor& to, const Nf4Matrix& from) override;
+  void quantize(const Nf4Matrix& to, const Tensor& from) override;
   void cast_fp8(const Fp8Cast& o) override;
   void find_magnitudes(const Fp8Magnitudes& o) override;
   void join_scales(const Fp8JointScales& o) override;

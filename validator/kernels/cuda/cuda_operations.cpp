@@ -47,6 +47,10 @@ void CudaBackend::widen(const Tensor& to, const Nf4Matrix& from) {
   cuda::widen_nf4(launch_, to, from);
 }
 
+void CudaBackend::quantize(const Nf4Matrix& to, const Tensor& from) {
+  cuda::quantize_nf4(launch_, to, from);
+}
+
 void CudaBackend::cast_fp8(const Fp8Cast& o) {
   cuda::cast_fp8(launch_, o);
 }

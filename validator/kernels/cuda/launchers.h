@@ -22,6 +22,9 @@ void add(const Launch& launch, const Tensor& to, const Tensor& x);
 // nf4.cu
 void widen_nf4(const Launch& launch, const Tensor& to, const Nf4Matrix& from);
 
+// quantize.cu
+void quantize_nf4(const Launch& launch, const Nf4Matrix& to, const Tensor& from);
+
 // fp8.cu; scratch of 4 KB
 void cast_fp8(const Launch& launch, const Fp8Cast& o);
 void find_magnitudes(const Launch& launch, const Fp8Magnitudes& o);

@@ -132,6 +132,7 @@ class HostBackend final : public Backend {
   }
   void multiply_columns(const ColumnProduct& o) override { host::multiply_columns(o); }
   void widen(const Tensor& to, const Nf4Matrix& from) override { host::widen_nf4(to, from); }
+  void quantize(const Nf4Matrix& to, const Tensor& from) override { host::quantize_nf4(to, from); }
   void cast_fp8(const Fp8Cast& o) override { host::cast_fp8(o); }
   void find_magnitudes(const Fp8Magnitudes& o) override { host::find_magnitudes(o); }
   void join_scales(const Fp8JointScales& o) override { host::join_scales(o); }

@@ -18,6 +18,9 @@ void multiply_columns(const ColumnProduct& o);
 // nf4.cpp
 void widen_nf4(const Tensor& to, const Nf4Matrix& from);
 
+// quantize.cpp
+void quantize_nf4(const Nf4Matrix& to, const Tensor& from);
+
 // fp8.cpp
 void cast_fp8(const Fp8Cast& o);
 void find_magnitudes(const Fp8Magnitudes& o);

@@ -112,14 +112,15 @@ TEST_P(Divided, states_on_the_host_give_the_same_bits) {
 }
 
 /// Heads and widths that 2 and 4 ranks divide.
-std::vector<DecoderSpec> divisible() {
+std::vector<DecoderSpec> divisible(BaseStore base = BaseStore::values) {
   DecoderSpec llama = tiny_llama(), qwen3 = tiny_qwen3(), gpt2 = tiny_gpt2();
   llama.query_heads = qwen3.query_heads = 8;
   llama.key_value_heads = qwen3.key_value_heads = 4;
   gpt2.query_heads = gpt2.key_value_heads = 4;
   gpt2.head_dim = 4;
-  return {adapted(llama, {"q_proj", "v_proj", "down_proj"}), adapted(llama, {"up_proj"}),
-          adapted(qwen3, {"all-linear"}), adapted(gpt2, {"c_attn", "c_proj"})};
+  return {adapted(llama, {"q_proj", "v_proj", "down_proj"}, base),
+          adapted(llama, {"up_proj"}, base), adapted(qwen3, {"all-linear"}, base),
+          adapted(gpt2, {"c_attn", "c_proj"}, base)};
 }
 
 TestRun shared(int stage, int tensor, int data) {
@@ -138,6 +139,43 @@ TEST_P(Divided, layers_give_the_losses_of_one_rank_in_fp32) {
     for (const auto& [tensor, data] : ranks)
       expect_losses(one, train(spec, shared(GetParam(), tensor, data), kSteps),
                     fmt::format("{}, tensor {}, data {}", spec.family, tensor, data));
+  }
+}
+
+/// As wide as it takes for all blocks of 64 of what 2 and 4 ranks share to be blocks of a part.
+DecoderSpec of_whole_blocks(DecoderSpec spec, BaseStore base) {
+  spec.query_heads = 8;
+  spec.key_value_heads = spec.family == "gpt2" ? 8 : 4;
+  spec.head_dim = 32;
+  spec.hidden = spec.family == "gpt2" ? 256 : 16;
+  spec.inner = 256;
+  spec.init_stddev = 0.1F;
+  return adapted(spec, {"all-linear"}, base);
+}
+
+TEST_P(Divided, layers_go_with_a_base_of_4_bits) {
+  for (const DecoderSpec& plain : {tiny_llama(), tiny_qwen3(), tiny_gpt2()}) {
+    const DecoderSpec spec = of_whole_blocks(plain, BaseStore::nf4);
+    const auto one = train(spec, run_of(0), 8);
+    for (const auto& [tensor, data] : {std::pair{2, 1}, {4, 1}, {2, 2}})
+      expect_losses(one, train(spec, shared(GetParam(), tensor, data), 8),
+                    fmt::format("{}, tensor {}, data {}", spec.family, tensor, data));
+  }
+}
+
+/// Each rank has the mean of its own scales, so that a run differs from that of one rank, but not
+/// from others of as many: nor with parts that 64 does not divide.
+TEST_P(Divided, layers_have_scales_of_a_byte_of_their_own) {
+  for (const DecoderSpec& spec :
+       {of_whole_blocks(tiny_qwen3(), BaseStore::nf4_double), divisible(BaseStore::nf4)[2]}) {
+    const auto two = train(spec, shared(0, 2, 1), 8);
+    expect_losses(two, train(spec, shared(GetParam(), 2, 2), 8), spec.family);
+    TestRun again = shared(GetParam(), 2, 1);
+    again.keep = Keep::inputs;
+    expect_losses(two, train(spec, again, 8), spec.family + ", done again");
+    const auto one = train(spec, run_of(0), 8);
+    EXPECT_NE(one.front().loss, two.front().loss);
+    EXPECT_NEAR(one.front().loss, two.front().loss, 0.01 * one.front().loss);
   }
 }
 
