@@ -8,6 +8,7 @@
 #include "estimate/time.h"
 #include "parallel/groups.h"
 #include "serving/cache_room.h"
+#include "serving/queue.h"
 
 namespace shardplan {
 namespace {
@@ -51,34 +52,27 @@ double first_token(const ServedNetwork& network, const Plan& plan, double beside
   return seconds;
 }
 
-/// As many prompts begin as answers end. A prompt is taken in whole where a pass has room for it,
-/// so that some passes take prompts and others none (vllm/v1/core/sched/scheduler.py, schedule).
-/// Where passes have no room for that many, prompts decide how many sequences decode.
-void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const Plan& plan) {
-  const Workload& w = plan.workload;
-  const RolloutEngine& engine = *w.generation.engine;
-  const auto past = static_cast<double>(w.generation.shared_prefix);
-  const double prompt = static_cast<double>(w.sequence_length) - past;
-  const auto answer = static_cast<double>(std::max<std::int64_t>(w.generation.new_tokens, 1));
-  const double context = static_cast<double>(w.sequence_length) + answer / 2;
+void time_requests(ServingEstimate& s, const ServedNetwork& network, const Plan& plan) {
+  const Generation& g = plan.workload.generation;
+  const auto answer = static_cast<double>(std::max<std::int64_t>(g.new_tokens, 1));
+  const double context = static_cast<double>(plan.workload.sequence_length) + answer / 2;
   const auto running = static_cast<double>(s.sequences);
-  const double room = std::max(1.0, static_cast<double>(engine.batched_tokens) - running);
-  s.prompt_tokens = std::min(running * prompt / answer, room);
-  const double decoding =
-      prompt > 0 ? std::min(running, s.prompt_tokens / prompt * answer) : running;
-  const double taken = std::min(std::max(s.prompt_tokens, prompt), room);
-  // Of passes that take prompts; none where all of a prompt is shared.
-  const double share = taken > 0 ? s.prompt_tokens / taken : 0;
-  if (share > 0) s.pass.add(network.time_of({decoding, context, taken, prompt, past}), share);
-  if (share < 1) s.pass.add(network.time_of({.decoding = decoding, .context = context}), 1 - share);
+  const SteadyState steady = steady_state(network, plan, running);
+  s.pass = steady.pass;
+  s.prompt_tokens = steady.prompt_tokens;
   s.token_seconds = s.pass.seconds();
   if (s.token_seconds <= 0) return;
   const auto replicas = static_cast<double>(s.replicas);
-  s.tokens_per_second = replicas * decoding / s.token_seconds;
+  s.tokens_per_second = replicas * steady.decoding / s.token_seconds;
+  if (g.engine->requests > 0) {
+    const auto requests = static_cast<double>(g.engine->requests);
+    s.queue_seconds = queue_seconds(network, plan, running, requests / replicas);
+    s.tokens_per_second = requests * answer / s.queue_seconds;
+  }
   s.requests_per_second = s.tokens_per_second / answer;
   s.quiet_token_seconds = network.time_of({.decoding = running, .context = context}).seconds();
   s.first_token_seconds = first_token(network, plan, 0, 0);
-  s.loaded_first_seconds = first_token(network, plan, decoding, context);
+  s.loaded_first_seconds = first_token(network, plan, steady.decoding, context);
 }
 
 void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
@@ -132,7 +126,7 @@ Estimate estimate_serving(const Model& model, const Plan& plan, const Calibratio
   groups.groups = group_shapes(divided(plan));
   add_memory(e, plan, s, process_memory(divided(plan), calibration, groups));
   if (knows_time(plan) && s.sequences > 0)
-    time_steady_state(s, ServedNetwork(model, plan, calibration.time), plan);
+    time_requests(s, ServedNetwork(model, plan, calibration.time), plan);
   e.time.source = Source::assumed;  // rates of an engine's kernels: PyTorch's and Inductor's
   e.time.step_seconds = s.token_seconds;
   e.time.tokens_per_second = s.tokens_per_second;

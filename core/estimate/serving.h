@@ -30,6 +30,7 @@ struct ServingEstimate {
   double loaded_first_seconds = 0;  ///< of one that comes while all the others run
   double tokens_per_second = 0;     ///< new tokens of all replicas
   double requests_per_second = 0;   ///< of all replicas
+  double queue_seconds = 0;         ///< until the last of RolloutEngine::requests is answered
   double prompt_tokens = 0;         ///< of prompts in a pass, in the mean
   EnginePassTime pass;              ///< of such a pass
 };

@@ -115,6 +115,17 @@ constexpr std::array kServing{
     option<&RolloutEngine::sequences>(
         with_flag(kSequences, "--max-num-seqs", "--max-running-requests")),
     special<RolloutEngine>(with_flag(kModelLength, "--max-model-len", "--max-model-length")),
+    option<&RolloutEngine::requests>(
+        {.key = "requests",
+         .flag = "--num-prompts",
+         .help = "requests that wait at the start, and no others come; 0: they keep coming",
+         .doc =
+             "requests that wait when it starts, as a benchmark's do, and no others come; 0: they "
+             "keep coming",
+         .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::grouped_reads>(
+        {.key = "grouped_reads",
+         .help = "keys and values are read once for the heads of queries that share them"}),
 };
 
 }  // namespace

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "formats/stored_format.h"
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
+#include "lowering/inference/pass.h"
+#include "lowering/rank_model.h"
 #include "model/model.h"
+#include "parallel/degrees.h"
+#include "rollout/packed_products.h"
 #include "simulator/memory.h"
 #include "trainers/description.h"
 
@@ -16,9 +21,11 @@ namespace {
 /// Engines compute in 16 bits.
 constexpr std::int64_t kEach = 2;
 
-/// Of `numel` elements of a parameter, as its format stores them.
+/// Of `numel` elements of a parameter, as its format stores them: experts as linear layers, in a
+/// checkpoint that is made for an engine.
 std::int64_t bytes_of(const Parameter& p, std::int64_t numel, Quantization format) {
-  if (!p.quantized()) return checked_mul(numel, kEach);
+  const bool stored = p.quantized() || p.kind == ParameterKind::expert;
+  if (!stored || format == Quantization::none) return checked_mul(numel, kEach);
   return ceil_div(bytes_in(format_of(format), p.numel, p.shape.front()), ceil_div(p.numel, numel));
 }
 
@@ -74,19 +81,69 @@ std::int64_t block_bytes(const RolloutEngine& engine, const Model& generator, Pl
                   std::min(engine.tensor_parallel, heads) * together);
 }
 
-/// The profile runs the network once over as many tokens as a pass may take, and the sampler over
-/// as many sequences (gpu_model_runner.py, profile_run). The engine's fused kernels take less than
-/// PyTorch's, whose pass this is.
-std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generator,
-                              const Plan& plan) {
+/// Rows of both operands of a product, and of its result.
+struct Rows {
+  std::int64_t taken = 0, made = 0;
+};
+Rows rows_of(const Kernel& product) {
+  const std::int64_t rows = checked_mul(product.m, product.batch) * kEach;
+  return {checked_mul(rows, product.k), checked_mul(rows, product.n)};
+}
+
+/// What a pass over a layer holds at most: the residual stream, what a product takes and makes, and
+/// what the next takes, which one kernel makes of it (vllm/model_executor/models/llama.py; of
+/// experts the caches of fused_moe.py). Nothing where the graph has more than linears.
+std::optional<std::int64_t> layer_bytes(const PackedProducts& products) {
+  if (!products.paired || products.kernels.empty()) return std::nullopt;
+  const std::int64_t stream = rows_of(products.kernels.front()).taken;
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < products.kernels.size(); ++i) {
+    const Rows own = rows_of(products.kernels[i]);
+    const Rows next = rows_of(products.kernels[(i + 1) % products.kernels.size()]);
+    most = std::max(most, checked_add(own.taken + own.made, next.taken));
+  }
+  return checked_add(stream, most);
+}
+
+/// The engine's own kernels; nothing where they are not known for all layers, or where the layers
+/// are not divided as the engine divides them.
+std::optional<std::int64_t> fused_bytes(const RolloutEngine& engine, const Model& generator,
+                                        const Plan& plan) {
+  Plan share = engine_share(plan, engine);
+  share.workload.micro_batch = engine.batched_tokens;
+  share.workload.sequence_length = 1;
+  share.workload.generation.new_tokens = 0;
+  if (generator.facts.has_state || degree_problem(generator, share)) return std::nullopt;
+  const RankModel network(generator, share);
+  const ModelRun run = run_pass(network.model(), share, {1, 0}, nullptr);
+  std::int64_t most = 0;
+  for (const SegmentRun& segment : run.segments) {
+    if (!segment.segment->checkpointable) continue;  // embeddings, and the head, which is profiled
+    const auto bytes = layer_bytes(packed_products(segment, true));
+    if (!bytes) return std::nullopt;
+    most = std::max(most, *bytes);
+  }
+  return most;
+}
+
+/// PyTorch's kernels, of the whole network: more than an engine's.
+std::int64_t unfused_bytes(const RolloutEngine& engine, const Model& generator, const Plan& plan) {
   const Program pass = lower_pass(generator, plan, {engine.batched_tokens, 0}, nullptr);
   const MemoryProfile memory = simulate_memory(pass);
-  const std::int64_t cache =
-      memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];  // it is paged, not made here
-  const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * engine.engine->sampler_rows);
+  // The cache is paged, not made here.
+  return memory.peak - memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];
+}
+
+/// The profile runs the network once over as many tokens as a pass may take, and then chooses a
+/// token for as many sequences as may run (gpu_model_runner.py, profile_run).
+std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generator,
+                              const Plan& plan) {
+  const auto fused = fused_bytes(engine, generator, plan);
+  const std::int64_t pass = fused ? *fused : unfused_bytes(engine, generator, plan);
+  const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * engine.engine->profiled_rows);
   const std::int64_t graphs =
       engine.cuda_graphs ? checked_mul(engine.engine->graph_bytes, engine.sequences) : 0;
-  return checked_add(std::max(memory.peak - cache, checked_mul(row, engine.sequences)), graphs);
+  return checked_add(std::max(pass, checked_mul(row, engine.sequences)), graphs);
 }
 
 }  // namespace

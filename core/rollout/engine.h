@@ -23,6 +23,8 @@ struct EngineDescription {
   /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
   /// one: logits, their log-softmax, probabilities, and as many random numbers.
   std::int64_t sampler_rows = 4;
+  /// As many fp32 rows are there at once while the profile chooses tokens.
+  std::int64_t profiled_rows = 4;
   /// The share is of weights and cache alone: what passes and graphs take comes on top. Else the
   /// engine runs a pass first, and its share is of all that it takes.
   bool share_is_static = false;
@@ -32,6 +34,8 @@ struct EngineDescription {
   /// own that write to the others' memory (vllm/distributed/device_communicators/
   /// custom_all_reduce.py; SGLang's are the same). Assumed.
   double exchange_seconds = 10e-6;
+  /// All-reduces of so many bytes are such a kernel, the others the library's.
+  std::int64_t own_exchange_bytes = std::int64_t{8} << 20;
   /// Between two passes that the next one's scheduling does not hide. Assumed.
   double pass_seconds = 0.5e-3;
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
@@ -45,6 +49,9 @@ inline constexpr EngineDescription kVllm{
     .name = "vllm",
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
+    // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
+    // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
+    .profiled_rows = 3,
     .finds_in_pass = true,
     .share_key = "gpu_memory_utilization",
     .source =
@@ -67,7 +74,18 @@ inline constexpr EngineDescription kSglang{
         "sglang/srt/model_executor/model_runner_kv_cache_mixin.py, profile_max_num_token, "
         "get_cell_size_per_token; srt/server_args.py, _handle_gpu_memory_settings"};
 
-inline constexpr std::array kEngines{&kVllm, &kSglang};
+/// Of 2024, one process that schedules, starts the GPU and prepares answers in turns (its engine
+/// V0).
+inline constexpr EngineDescription kVllm06{
+    .name = "vllm-0.6",
+    .words = "vLLM 0.6",
+    // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
+    // docs/explanation/serving.md.
+    .pass_seconds = 2.0e-3,
+    .share_key = "gpu_memory_utilization",
+    .source = "vllm/worker/worker.py, determine_num_available_blocks; vllm/config.py"};
+
+inline constexpr std::array kEngines{&kVllm, &kSglang, &kVllm06};
 
 enum class EnginePlace : std::uint8_t {
   colocated,  ///< on the trainer's GPUs
@@ -91,6 +109,12 @@ struct RolloutEngine {
   /// blocks.
   std::int64_t completions = 1;
   bool prefix_caching = true;
+  /// Keys and values are read once for all heads of queries that share them. Kernels that do not
+  /// (TensorRT-LLM before its XQA) read them once for each.
+  bool grouped_reads = true;
+  /// Requests that wait when the engine starts, of all engines; no others come. 0: they keep
+  /// coming.
+  std::int64_t requests = 0;
   /// Bytes of the trainer's buffer through which weights are handed over; 0: tensor by tensor.
   std::int64_t weight_bucket = 0;
   /// Adapters are collected layer by layer; else with all of the model gathered.

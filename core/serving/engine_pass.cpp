@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "lowering/inference/pass.h"
 #include "parallel/groups.h"
 #include "rollout/engine.h"
-#include "timing/collective_time.h"
+#include "rollout/packed_products.h"
+#include "serving/exchange.h"
 
 namespace shardplan {
 namespace {
@@ -24,62 +24,21 @@ std::int64_t padded(double rows) {
   return round_up(whole(rows), kMultiple);
 }
 
-/// The plan of one GPU of the engine: its share of the layers, everything in 16 bits.
-Plan engine_plan(const Plan& plan) {
-  Plan own = plan;
-  own.framework = {};
-  own.framework.kind = default_framework(1);
-  own.parallel = {};
-  own.parallel.tensor = plan.workload.generation.engine->tensor_parallel;
-  own.workload.micro_batch = 1;
-  own.workload.sequence_length = 1;
-  own.workload.generation.new_tokens = 0;
-  return own;
-}
-
-bool is_product(const Op& op) {
-  return op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
-}
-
-bool is_norm(const Op& op) {
-  return op.kind == OpKind::rsqrt || op.kind == OpKind::rms_norm || op.kind == OpKind::layer_norm;
-}
-
-bool is_activation(const Op& op) {
-  return op.kind == OpKind::silu || op.kind == OpKind::gelu || op.kind == OpKind::relu ||
-         op.kind == OpKind::gated;
-}
-
-/// Kernels that an engine starts for what stands between two products: one for each norm, to which
-/// it adds the residual; one that turns queries and keys; one that writes keys and values to their
-/// pages; one for an activation and what it gates (vllm/model_executor/layers/layernorm.py,
-/// rotary_embedding and activation.py, v1/attention/backends/flash_attn.py; SGLang's are the same).
-class KernelsBetween {
- public:
-  void see(const Op& op) {
-    if (is_norm(op)) ++norms_;
-    turned_ |= op.kind == OpKind::cat || op.kind == OpKind::rotary;
-    cached_ |= op.kind == OpKind::cache;
-    activated_ |= is_activation(op);
-  }
-  /// Of what was seen since the last call.
-  double take() {
-    const int count = norms_ + (turned_ ? 1 : 0) + (cached_ ? 1 : 0) + (activated_ ? 1 : 0);
-    *this = {};
-    return std::max(1, count);
-  }
-
- private:
-  int norms_ = 0;
-  bool turned_ = false, cached_ = false, activated_ = false;
-};
-
 /// Rates of kernels that a graph starts one after the other. A training step leaves the GPU pauses
 /// in which its clock recovers, and its products are faster than the same ones back to back
 /// (ProductRates::burst). A pass leaves none.
 TimeRates without_pauses(TimeRates rates) {
   rates.kernels.product.burst = 1;
   return rates;
+}
+
+/// The plan of one GPU of the engine: its share of the layers, a token of each sequence.
+Plan plan_of_engine(const Plan& plan) {
+  Plan own = engine_share(plan, *plan.workload.generation.engine);
+  own.workload.micro_batch = 1;
+  own.workload.sequence_length = 1;
+  own.workload.generation.new_tokens = 0;
+  return own;
 }
 
 /// Bytes of operands and result of all calls. Elements of the weight may have fewer bits.
@@ -98,6 +57,17 @@ double bytes_between(const Kernel& before, const Kernel& after) {
                                                       rows(after) * static_cast<double>(after.k));
 }
 
+/// Experts whose rows a pass has: each of its rows goes to some, in the mean to all alike. The
+/// weights of the others are not read.
+Kernel of_experts_hit(Kernel product, double filled) {
+  if (product.batch <= 1) return product;
+  const auto experts = static_cast<double>(product.batch);
+  const double rows = filled * static_cast<double>(product.m) * experts;
+  product.batch = whole(experts * (1 - std::pow(1 - 1 / experts, rows)));
+  product.m = padded(rows / static_cast<double>(product.batch));
+  return product;
+}
+
 }  // namespace
 
 void EnginePassTime::add(const EnginePassTime& pass, double times) {
@@ -109,7 +79,7 @@ void EnginePassTime::add(const EnginePassTime& pass, double times) {
 }
 
 ServedNetwork::ServedNetwork(const Model& model, const Plan& plan, const TimeRates& rates)
-    : plan_(engine_plan(plan)),
+    : plan_(plan_of_engine(plan)),
       share_(model, plan_),
       rates_(without_pauses(rates)),
       peaks_(peaks_of(plan.cluster.gpu, plan.precision.compute)) {}
@@ -128,39 +98,6 @@ double ServedNetwork::cache_bytes(double tokens) const {
   plan.workload.micro_batch = kSequences;
   plan.workload.sequence_length = whole(tokens);
   return static_cast<double>(full_cache_bytes(model(), plan)) / static_cast<double>(kSequences);
-}
-
-/// Linears that read the same tensor are one product. The tape starts a product for each linear, in
-/// their order; where it starts others too, nothing is packed.
-ServedNetwork::Products ServedNetwork::products_of(const SegmentRun& segment) const {
-  Products out;
-  out.repeat = static_cast<double>(segment.segment->repeat);
-  out.in_blocks = segment.segment->checkpointable;
-  std::vector<ValueId> inputs;
-  std::vector<double> before;
-  KernelsBetween between;
-  for (const Op& op : segment.segment->graph.ops()) {
-    between.see(op);
-    if (!is_product(op)) continue;
-    inputs.push_back(op.in[0]);
-    before.push_back(between.take());
-  }
-  std::vector<Kernel> all;
-  for (const Kernel& k : segment.forward.forward_kernels)
-    if (k.kind == KernelKind::product) all.push_back(k);
-  const bool paired = all.size() == inputs.size();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool packed = paired && i > 0 && inputs[i] == inputs[i - 1] &&
-                        all[i].batch == out.kernels.back().batch &&
-                        all[i].k == out.kernels.back().k && all[i].m == out.kernels.back().m;
-    if (packed) {
-      out.kernels.back().n += all[i].n;
-    } else {
-      out.kernels.push_back(all[i]);
-      out.before.push_back(paired ? before[i] : 1);
-    }
-  }
-  return out;
 }
 
 /// A format that tensor cores take multiplies at its own rate; of another the weights are read in
@@ -187,7 +124,9 @@ double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) con
       rates_.kernels.product.seconds + moved / (rates_.kernels.product.memory * peaks_.memory));
 }
 
-void ServedNetwork::add_products(EnginePassTime& time, const Products& products) const {
+/// `filled`: the share of rows that is not there to fill up the pass.
+void ServedNetwork::add_products(EnginePassTime& time, const PackedProducts& products,
+                                 double filled) const {
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
@@ -196,29 +135,29 @@ void ServedNetwork::add_products(EnginePassTime& time, const Products& products)
     const Kernel& before = products.kernels[i == 0 ? products.kernels.size() - 1 : i - 1];
     const double bytes = bytes_between(before, p);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
-    time.products += products.repeat * product_seconds(p, products.in_blocks);
+    time.products +=
+        products.repeat * product_seconds(of_experts_hit(p, filled), products.in_blocks);
     time.between +=
         products.repeat * products.before[i] * (fused.seconds + bytes / (share * peaks_.memory));
   }
 }
 
-void ServedNetwork::add_body(EnginePassTime& time, const ModelRun& run) const {
-  const RolloutEngine& engine = *plan_.workload.generation.engine;
-  LinkRates links = rates_.links;
-  links.seconds = engine.engine->exchange_seconds;
+void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
+  const ModelRun run = run_of(padded(rows), 1, 0);
+  const EngineDescription& engine = *plan_.workload.generation.engine->engine;
   const auto groups = group_shapes(plan_);
   Program exchanges;
   ProgramBuilder b(exchanges);
   for (std::size_t i = 0; i + 1 < run.segments.size(); ++i) {
     const SegmentRun& s = run.segments[i];
-    add_products(time, products_of(s));
+    add_products(time, packed_products(s), rows / static_cast<double>(padded(rows)));
     exchanges.events.clear();
     for (const TapeExchange& e : s.forward.exchanges) detail::emit_exchange(b, e);
     for (const Event& e : exchanges.events)
       if (e.kind == Event::Kind::collective)
-        time.exchanges +=
-            static_cast<double>(s.segment->repeat) *
-            collective_seconds(e, groups[static_cast<std::size_t>(e.group)], plan_.cluster, links);
+        time.exchanges += static_cast<double>(s.segment->repeat) *
+                          engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
+                                                  plan_.cluster, rates_.links, engine);
   }
 }
 
@@ -226,7 +165,7 @@ void ServedNetwork::add_body(EnginePassTime& time, const ModelRun& run) const {
 /// vocabulary in fp32 for each of its passes.
 void ServedNetwork::add_head(EnginePassTime& time, double rows) const {
   const ModelRun run = run_of(padded(rows), 1, 0);
-  add_products(time, products_of(run.segments.back()));
+  add_products(time, packed_products(run.segments.back()), 1);
   const MemoryRate& r =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   constexpr double kFloat = 4;
@@ -235,14 +174,30 @@ void ServedNetwork::add_head(EnginePassTime& time, double rows) const {
   time.between += passes * r.seconds + bytes / (r.bandwidth * peaks_.memory);
 }
 
+/// What is read more than once comes from the GPU's cache, of which a multiprocessor reads so many
+/// bytes a clock: memory.elementwise.cached of the H200 that it was fitted on, 1.496 of 4.8 TB/s,
+/// over its 132 multiprocessors at 1.98 GHz.
+double ServedNetwork::again_seconds(double bytes) const {
+  constexpr double kBytesAClock = 27.5;
+  const RolloutEngine& engine = *plan_.workload.generation.engine;
+  const ModelFacts& facts = model().facts;
+  if (engine.grouped_reads || facts.key_value_heads <= 0) return 0;
+  const double times =
+      static_cast<double>(facts.attention_heads) / static_cast<double>(facts.key_value_heads);
+  const auto lanes = static_cast<double>(plan_.cluster.gpu.abilities.fp32_lanes);
+  const double clocks = peaks_.fp32 / (2 * lanes);  // of all multiprocessors, a second
+  return clocks > 0 ? (times - 1) * bytes / (kBytesAClock * clocks) : 0;
+}
+
 /// Sequences that decode read their keys and values once; prompts are computed as in a pass over
 /// them, and read what they share.
 void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) const {
   const auto layers = static_cast<double>(model().facts.layers);
   if (load.decoding > 0) {
     const MemoryRate& r = rates_.kernels.memory[static_cast<std::size_t>(KernelKind::elementwise)];
+    const double bytes = load.decoding * cache_bytes(load.context);
     time.attention += layers * rates_.kernels.attention.seconds +
-                      load.decoding * cache_bytes(load.context) / (r.bandwidth * peaks_.memory);
+                      bytes / (r.bandwidth * peaks_.memory) + again_seconds(bytes);
   }
   if (load.prompt_tokens <= 0) return;
   const ModelRun run = run_of(1, whole(load.prompt_length), std::llround(load.prompt_past));
@@ -257,7 +212,7 @@ void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) 
 EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   EnginePassTime time;
   if (peaks_.half <= 0 || peaks_.memory <= 0) return time;
-  add_body(time, run_of(padded(load.decoding + load.prompt_tokens), 1, 0));
+  add_body(time, load.decoding + load.prompt_tokens);
   const double ended = load.prompt_length > 0 ? load.prompt_tokens / load.prompt_length : 0;
   add_head(time, load.decoding + ended);
   add_attention(time, load);

@@ -12,6 +12,7 @@
 #include "lowering/rank_model.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "rollout/packed_products.h"
 #include "timing/kernel_time.h"
 #include "timing/rates.h"
 
@@ -50,20 +51,14 @@ class ServedNetwork {
   double cache_bytes(double tokens) const;
 
  private:
-  struct Products {
-    std::vector<Kernel> kernels;  ///< packed
-    std::vector<double> before;   ///< as many: kernels between each and the product before it
-    double repeat = 1;
-    bool in_blocks = false;  ///< their weights are in the plan's format
-  };
-  /// `run` without its head, whose rows are other ones.
-  void add_body(EnginePassTime& time, const ModelRun& run) const;
+  /// All but the head, whose rows are other ones.
+  void add_body(EnginePassTime& time, double rows) const;
   void add_head(EnginePassTime& time, double rows) const;
   void add_attention(EnginePassTime& time, const EngineLoad& load) const;
+  double again_seconds(double bytes) const;
   ModelRun run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const;
-  Products products_of(const SegmentRun& segment) const;
   double product_seconds(const Kernel& product, bool in_blocks) const;
-  void add_products(EnginePassTime& time, const Products& products) const;
+  void add_products(EnginePassTime& time, const PackedProducts& products, double filled) const;
 
   const Model& model() const { return share_.model(); }
 

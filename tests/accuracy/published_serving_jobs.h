@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "json/document.h"
@@ -17,6 +18,10 @@ struct Row {
   std::int64_t requests = 0;     ///< at once or queued at once; 0: more than the engine holds
   double tokens_per_second = 0;  ///< new ones, of all GPUs
   bool held_at_once = false;     ///< the engine ran all requests together
+  bool keep_coming = false;      ///< as many are kept at once as `requests` says
+  double token_seconds = 0;      ///< from token to token while no prompt is taken in; 0: not said
+  std::string stated_gpu;        ///< where `gpu` is another than its source states
+  bool held_out = false;         ///< of another source than the constants of its engine
   bool refused = false;          ///< shardplan does not model this kind yet
   Json workload;
 
@@ -29,11 +34,22 @@ struct Row {
 inline std::vector<Row> rows() {
   const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/serving.json");
   std::vector<Row> all;
-  for (const Json& family : table.at("families"))
-    for (const Json& r : family.at("rows"))
-      all.push_back({family.at("name"), r[0], r[1], r[2], r[3], r[4], r[5], r[6],
-                     family.value("held_at_once", false), family.contains("refused"),
-                     family.at("workload")});
+  for (const Json& family : table.at("families")) {
+    const Json times = family.value("token_milliseconds", Json::array());
+    for (std::size_t i = 0; i < family.at("rows").size(); ++i) {
+      const Json& r = family.at("rows").at(i);
+      Row row{family.at("name"), r[0], r[1], r[2], r[3], r[4], r[5], r[6]};
+      row.held_at_once = family.value("held_at_once", false);
+      row.keep_coming = family.value("keep_coming", false);
+      row.held_out = family.value("held_out", false);
+      row.refused = family.contains("refused");
+      if (!times.empty() && !times.at(i).is_null())
+        row.token_seconds = times.at(i).get<double>() / 1e3;
+      row.stated_gpu = family.value("stated_gpu", std::string());
+      row.workload = family.at("workload");
+      all.push_back(std::move(row));
+    }
+  }
   return all;
 }
 
@@ -43,6 +59,7 @@ inline Json job_of(const Row& row) {
       Json{{"kind", "inference"}, {"prompt_length", row.prompt}, {"new_tokens", row.answer}});
   workload["engine"]["tensor_parallel"] = row.tensor;
   if (row.requests > 0) workload["batch"] = row.requests;
+  if (!row.keep_coming && row.requests > 0) workload["engine"]["requests"] = row.requests;
   return {{"model", row.model},
           {"cluster", std::to_string(row.tensor) + "x" + row.gpu},
           {"workload", workload}};

@@ -1,5 +1,6 @@
 // Throughput of serving engines as published (data/published/serving.json), against what the
-// planner predicts. No constant was fitted to it. docs/evidence/measurements.md has the table.
+// planner predicts. One constant was fitted to six of its rows, the time of vLLM 0.6 between two
+// passes; 57 rows of another source judge it. docs/evidence/measurements.md has the table.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,28 +47,37 @@ Estimate estimated(const Row& row) {
   return estimate(job.model, job.plan, calibration);
 }
 
+/// The row's error where its GPU is the one that its source states, TokenTimesSayWhichGpuRan.
+double on_stated_gpu(Row row, double error) {
+  if (row.stated_gpu.empty()) return error;
+  row.gpu = row.stated_gpu;
+  const double rate = estimated(row).serving->tokens_per_second;
+  return rate > 0 ? rate / row.tokens_per_second - 1 : error;
+}
+
 /// The largest mean error of each family.
 const std::map<std::string, double>& limits() {
   static const std::map<std::string, double> all{
-      {"TensorRT-LLM, requests in a queue, fp8", 0.15},
+      {"TensorRT-LLM, requests in a queue, fp8", 0.10},
       {"TensorRT-LLM, requests in a queue, 16 bits", 0.15},
-      {"TensorRT-LLM, static batches, fp8", 0.23},
-      {"TensorRT-LLM, static batches, fp8, experts", 0.78},
-      {"TensorRT-LLM, static batches, 16 bits", 0.12},
+      {"TensorRT-LLM, static batches, fp8", 0.11},
+      {"TensorRT-LLM, static batches, fp8, experts", 0.50},
+      {"TensorRT-LLM, static batches, 16 bits", 0.09},
       {"TensorRT-LLM, static batches, 16 bits, experts", 0.23},
-      {"vLLM, requests in a queue, 16 bits", 0.62},
+      {"vLLM, requests in a queue, 16 bits", 0.33},
+      {"vLLM, requests in a queue, fp8, experts", 0.38},
       {"vLLM, few at once, 16 bits", 0.11},
       {"vLLM, requests kept at once, 16 bits", 0.08},
       {"vLLM, requests kept at once, fp8", 0.18},
-      {"vLLM, static batches, 16 bits", 0.15},
-      {"vLLM, static batches, 16 bits, experts", 0.08},
-      {"vLLM on MI300X, requests in a queue, fp8", 0.92},
-      {"vLLM on MI300X, static batches, fp8", 0.32},
-      {"SGLang, requests in a queue, fp8", 0.98},
+      {"vLLM, static batches, 16 bits", 0.05},
+      {"vLLM, static batches, 16 bits, experts", 0.04},
+      {"vLLM on MI300X, requests in a queue, fp8", 0.47},
+      {"vLLM on MI300X, static batches, fp8", 0.24},
+      {"SGLang, requests in a queue, fp8", 0.42},
       {"SGLang, one sequence, 16 bits", 0.15},
       {"SGLang, one sequence, fp8", 0.10},
-      {"vLLM, one sequence, 16 bits", 0.34},
-      {"vLLM, one sequence, 4 bits", 0.43},
+      {"vLLM, one sequence, 16 bits", 0.09},
+      {"vLLM, one sequence, 4 bits", 0.14},
   };
   return all;
 }
@@ -75,7 +85,7 @@ const std::map<std::string, double>& limits() {
 TEST(PublishedServing, ThroughputByFamily) {
   std::map<std::string, Errors> families;
   std::size_t without_room = 0;
-  Errors all;
+  Errors all, as_stated, held_out;
   for (const Row& row : rows()) {
     if (row.refused) continue;
     const Estimate e = estimated(row);
@@ -87,15 +97,22 @@ TEST(PublishedServing, ThroughputByFamily) {
     RecordProperty(row.words(), std::to_string(error));
     families[row.family].add(error);
     all.add(error);
+    if (row.held_out) held_out.add(error);
+    as_stated.add(on_stated_gpu(row, error));
   }
-  EXPECT_GE(all.rows, 345U);
-  EXPECT_LE(without_room, 6U);
+  EXPECT_GE(all.rows, 350U);
+  EXPECT_LE(without_room, 1U);  // Qwen3-32B under TensorRT-LLM, whose profile is not known
   for (const auto& [name, errors] : families) {
     RecordProperty(name, errors.words());
     EXPECT_LE(errors.mean(), limits().at(name)) << name << ": " << errors.words();
   }
   RecordProperty("all", all.words());
-  EXPECT_LE(all.mean(), 0.28) << all.words();
+  RecordProperty("all, on the GPUs that sources state", as_stated.words());
+  RecordProperty("held out", held_out.words());
+  EXPECT_LE(all.mean(), 0.17) << all.words();
+  EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
+  EXPECT_EQ(held_out.rows, 57U);
+  EXPECT_LE(held_out.mean(), 0.11) << held_out.words();
 }
 
 // The rows that are one engine's over three sizes of a network.
@@ -108,7 +125,26 @@ TEST(PublishedServing, LlamaUnderTensorRtLlm) {
   for (const auto& [name, errors] : models) RecordProperty(name, errors.words());
   EXPECT_LE(models["llama-3.1-8b"].mean(), 0.05);
   EXPECT_LE(models["llama-3.1-70b"].mean(), 0.06);
-  EXPECT_LE(models["llama-3.1-405b"].mean(), 0.20);
+  EXPECT_LE(models["llama-3.1-405b"].mean(), 0.13);
+}
+
+// One source states another GPU than its own times from token to token allow, whose passes without
+// prompts do little but read weights and cache: they are those of `gpu`, and not of what it states.
+TEST(PublishedServing, TokenTimesSayWhichGpuRan) {
+  Errors own, stated;
+  for (Row row : rows()) {
+    if (row.token_seconds <= 0) continue;
+    own.add(estimated(row).serving->quiet_token_seconds / row.token_seconds - 1);
+    if (row.stated_gpu.empty()) continue;
+    row.gpu = row.stated_gpu;
+    stated.add(estimated(row).serving->quiet_token_seconds / row.token_seconds - 1);
+  }
+  RecordProperty("own", own.words());
+  RecordProperty("stated", stated.words());
+  EXPECT_EQ(own.rows, 15U);
+  EXPECT_EQ(stated.rows, 12U);
+  EXPECT_LE(own.mean(), 0.10);
+  EXPECT_LE(stated.sum / 12, -0.35);
 }
 
 // What an engine ran at once has room: weights, activations and the cache of all requests are no

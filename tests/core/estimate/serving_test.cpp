@@ -132,6 +132,65 @@ TEST(Serving, PromptsThatAreSharedWholeTakeNoPass) {
   EXPECT_DOUBLE_EQ(e.serving->token_seconds, e.serving->quiet_token_seconds);
 }
 
+// vLLM's profile: of 8,192 rows the residual stream and what the norm makes of it (4,096 wide
+// each), gate and up together (28,672), and what the next product takes (14,336), all in 2 bytes;
+// or the logits of 256 sequences in 2 bytes and three times in 4.
+TEST(Serving, ProfilesFusedKernelsOfItsShare) {
+  const auto activations = [](std::int64_t degree) {
+    const Json engine = {{"engine", Json{{"tensor_parallel", degree}}}};
+    return estimated(served(engine, "8xH100-SXM5-80GB")).serving->memory.activations;
+  };
+  constexpr std::int64_t kLogits = std::int64_t{256} * 128256 * (2 + 3 * 4);
+  EXPECT_EQ(activations(1), std::int64_t{8192} * 2 * (2 * 4096 + 28672 + 14336));
+  EXPECT_EQ(activations(2), std::int64_t{8192} * 2 * (2 * 4096 + 14336 + 7168));
+  EXPECT_EQ(activations(8), kLogits);
+}
+
+// A batch that is there from the start: its prompts, then a pass for each token with all of them.
+TEST(Serving, RequestsThatWaitAreAnsweredRoundByRound) {
+  const auto waiting = [](std::int64_t requests) {
+    const Json workload = {{"batch", 64}, {"engine", Json{{"requests", requests}}}};
+    return *estimated(served(workload)).serving;
+  };
+  const ServingEstimate coming = waiting(0), once = waiting(64), twice = waiting(128),
+                        more = waiting(160), many = waiting(64000);
+  EXPECT_EQ(coming.queue_seconds, 0);
+  EXPECT_DOUBLE_EQ(once.tokens_per_second, 64 * 256 / once.queue_seconds);
+  // What comes last and first finds the engine half empty; the last round is all but as long.
+  EXPECT_GT(once.queue_seconds, 256 * coming.token_seconds);
+  EXPECT_LT(more.tokens_per_second, twice.tokens_per_second);
+  EXPECT_GT(many.tokens_per_second, twice.tokens_per_second);
+  EXPECT_NEAR(many.tokens_per_second, coming.tokens_per_second, 0.10 * coming.tokens_per_second);
+}
+
+// Sixteen passes' worth of prompts, and 256 tokens: no part of either is left out.
+TEST(Serving, ABatchTakesItsPromptsAndThenItsTokens) {
+  const ServingEstimate s =
+      *estimated(served({{"batch", 64}, {"engine", Json{{"requests", 64}}}})).serving;
+  const double prompts = 64 * s.first_token_seconds;
+  EXPECT_NEAR(s.queue_seconds, prompts + 256 * s.quiet_token_seconds, 0.08 * s.queue_seconds);
+}
+
+TEST(Serving, ReadingKeysOnceForEachHeadOfQueriesTakesLonger) {
+  const auto quiet = [](bool grouped) {
+    const Json workload = {{"batch", 64}, {"engine", Json{{"grouped_reads", grouped}}}};
+    return *estimated(served(workload)).serving;
+  };
+  EXPECT_GT(quiet(false).quiet_token_seconds, 1.2 * quiet(true).quiet_token_seconds);
+  EXPECT_EQ(quiet(false).room, quiet(true).room);
+}
+
+// NCCL's ring of eight takes fourteen steps for an all-reduce, the engine's own kernel none.
+TEST(Serving, LargeExchangesAreTheLibrarys) {
+  const auto exchanges = [](std::int64_t batch) {
+    const Json workload = {{"batch", batch}, {"engine", Json{{"tensor_parallel", 8}}}};
+    return estimated(served(workload, "8xA100-SXM4-80GB")).serving->pass.exchanges;
+  };
+  // 8,192 bytes of a row: 8 MiB are 1,024 rows, of which some are prompts.
+  EXPECT_LT(exchanges(64) / 64, exchanges(1));
+  EXPECT_GT(exchanges(256), exchanges(64));
+}
+
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
   const ServingEstimate s =
       *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;

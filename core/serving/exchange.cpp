@@ -1,0 +1,61 @@
+#include "serving/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "timing/collective_time.h"
+
+namespace shardplan {
+namespace {
+
+/// A way in which a library moves a message around a ring: a call, each step from a GPU to the
+/// next, and the share of the links that data reach beside their flags.
+struct Protocol {
+  double call = 0, step = 0;
+  double share = 1;
+};
+using Protocols = std::array<Protocol, 3>;  ///< LL, LL128, Simple
+
+struct Library {
+  std::string_view name;  ///< GpuAbilities::collectives
+  Protocols linked, bus;  ///< GPUs joined by their own links, or by PCIe
+};
+
+/// What the libraries themselves choose by: baseLat, hwLat and the model's refinements, ring,
+/// all-reduce (NCCL 01afd20, RCCL 0023b9b, src/graph/tuning.cc).
+constexpr Library kNccl{"NCCL",
+                        {{{3.6e-6, 0.47e-6, 0.25}, {10e-6, 1.9e-6, 0.92}, {8.4e-6, 3.4e-6, 1}}},
+                        {{{3.6e-6, 1.0e-6, 0.25}, {10e-6, 2.5e-6, 0.92}, {8.4e-6, 5.7e-6, 1}}}};
+constexpr Library kRccl{"RCCL",
+                        {{{20.5e-6, 2.3e-6, 0.2}, {20.5e-6, 2.3e-6, 0.2}, {27.9e-6, 2.7e-6, 1}}},
+                        {{{20.5e-6, 1.3e-6, 0.2}, {20.5e-6, 1.3e-6, 0.2}, {27.9e-6, 1.9e-6, 1}}}};
+
+/// Others are assumed to be as NCCL.
+const Library& library_of(std::string_view name) {
+  return name == kRccl.name ? kRccl : kNccl;
+}
+
+}  // namespace
+
+double engine_exchange_seconds(const Event& event, const GroupShape& group, const Cluster& cluster,
+                               const LinkRates& links, const EngineDescription& engine) {
+  LinkRates alone = links;
+  alone.seconds = 0;
+  const double moving = collective_seconds(event, group, cluster, alone);
+  const auto calls = static_cast<double>(event.count);
+  const bool linked = cluster.gpu.nvlink_bandwidth.has_value();
+  if (event.bytes / std::max<std::int64_t>(event.count, 1) <= engine.own_exchange_bytes && linked)
+    return moving + calls * engine.exchange_seconds;
+  const auto ranks = static_cast<double>(group.ranks);
+  const double steps = (event.collective == Collective::all_reduce ? 2 : 1) * (ranks - 1);
+  const Library& library = library_of(cluster.gpu.abilities.collectives);
+  double least = 0;
+  for (const Protocol& p : linked ? library.linked : library.bus) {
+    const double seconds = calls * (p.call + steps * p.step) + moving / p.share;
+    if (least == 0 || seconds < least) least = seconds;
+  }
+  return links.slowdown * least;
+}
+
+}  // namespace shardplan
