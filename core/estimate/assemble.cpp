@@ -18,10 +18,13 @@ std::int64_t managed_on_gpu(const Plan& plan, const Program& program, std::int64
 
 /// Weights that transformers loads on the GPU, those that it quantizes or divides, are cut off one
 /// block, which it asks for before (modeling_utils.py, caching_allocator_warmup); others are built,
-/// or moved there, one by one.
+/// or moved there, one by one. Where Dynamo cuts a model's graph it is not followed which blocks
+/// what crosses the cuts lies in.
 bool places_one_by_one(const Plan& plan) {
-  return traits_of(plan).places_states && plan.parallel.tensor == 1 &&
-         quantization_of(plan.workload) == Quantization::none;
+  const FrameworkTraits& traits = traits_of(plan);
+  return traits.places_states && plan.parallel.tensor == 1 &&
+         quantization_of(plan.workload) == Quantization::none &&
+         !(plan.compile && traits.graph_bytes(plan) > 0);
 }
 
 /// What is not split off a block counts as allocated.

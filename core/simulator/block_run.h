@@ -18,9 +18,9 @@
 namespace shardplan {
 
 struct ReservedProfile {
-  std::int64_t reserved = 0;                   ///< the most that was held
-  std::int64_t allocated = 0;                  ///< the most that was in blocks
-  std::int64_t requested = 0;                  ///< the most that was asked for: blocks round up
+  std::int64_t reserved = 0;   ///< the most that was held
+  std::int64_t allocated = 0;  ///< the most that was in blocks
+  std::int64_t requested = 0;  ///< the most that was asked for: blocks round up
   /// Of the last step: what blocks have beyond what was asked for, rests of segments that are too
   /// small to be split off. Where a phase asked for the most, and at its end.
   std::array<PhaseBytes, kPhaseCount> rests;
