@@ -49,8 +49,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         ++at_;
         break;
       case Kind::end_phase:
-        phases_[phase_].end = allocator_.allocated();
-        rests_[phase_].end = allocator_.allocated() - requested_;
+        end_phase();
         ++at_;
         break;
       case Kind::repeat:
@@ -121,6 +120,11 @@ void BlockRun::note_peak() {
   if (requested_ < most_requested_[phase_]) return;
   most_requested_[phase_] = requested_;
   rests_[phase_].peak = allocator_.allocated() - requested_;
+}
+
+void BlockRun::end_phase() {
+  phases_[phase_].end = allocator_.allocated();
+  rests_[phase_].end = allocator_.allocated() - requested_;
 }
 
 void BlockRun::give_back(const Live& live, const BlockRow& row) {

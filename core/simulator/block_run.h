@@ -100,6 +100,7 @@ class BlockRun {
   void take_passed();
   void take_all();
   void note_peak();
+  void end_phase();
   void begin_repeat(const BlockRow& row);
   void end_repeat();
   void begin_step();
