@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "estimate/device_memory.h"
+#include "frameworks/registry.h"
 #include "lowering/graph_pool.h"
 
 namespace shardplan {
@@ -13,6 +14,28 @@ namespace {
 std::int64_t managed_on_gpu(const Plan& plan, const Program& program, std::int64_t others) {
   const std::int64_t room = plan.cluster.gpu.usable.count() - others;
   return std::clamp<std::int64_t>(room, 0, program.managed);
+}
+
+/// Weights that transformers loads on the GPU, those that it quantizes or divides, are cut off one
+/// block, which it asks for before (modeling_utils.py, caching_allocator_warmup); others are built,
+/// or moved there, one by one. Where Dynamo cuts a model's graph it is not followed which blocks
+/// what crosses the cuts lies in.
+bool places_one_by_one(const Plan& plan) {
+  const FrameworkTraits& traits = traits_of(plan);
+  return traits.places_states && plan.parallel.tensor == 1 &&
+         quantization_of(plan.workload) == Quantization::none &&
+         !(plan.compile && traits.graph_bytes(plan) > 0);
+}
+
+/// What is not split off a block counts as allocated.
+void add_rests(Estimate& e, const ReservedProfile& blocks) {
+  std::int64_t most = 0;
+  for (std::size_t phase = 0; phase < kPhaseCount; ++phase) {
+    e.phases[phase].peak += blocks.rests[phase].peak;
+    e.phases[phase].end += blocks.rests[phase].end;
+    most = std::max(most, e.phases[phase].peak);
+  }
+  e.allocated = {most, most};
 }
 
 /// What a run of this machine had beyond its estimate, another may have.
@@ -37,6 +60,8 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;
     e.allocated = {blocks.allocated, blocks.allocated};
+  } else if (runs != nullptr && !program.one_block && places_one_by_one(plan)) {
+    add_rests(e, runs->spare());
   }
   if (program.replays_graphs) {
     const MemoryProfile counted = simulate_memory(without_graph_pool(program));

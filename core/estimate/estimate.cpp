@@ -49,11 +49,11 @@ struct PlanEstimates {
 /// Where samples have several lengths the time is that of the typical step, and tokens that pad
 /// others do not count.
 void add_typical_step(Estimate& e, const Model& model, const Plan& plan,
-                      const Calibration& calibration) {
+                      const Calibration& calibration, ReservedMemory reserved) {
   if (!plan.workload.lengths || plan.workload.kind != WorkKind::train) return;
   TypicalStep typical = typical_step(plan);
   const Plan same = plan_of_typical_step(plan, typical);
-  const Estimate step = estimate(model, same, calibration, ReservedMemory::ratio);
+  const Estimate step = estimate(model, same, calibration, reserved);
   typical.allocated = step.allocated.point;
   e.time = step.time;
   e.time.tokens_per_second *= typical.counted;
@@ -67,7 +67,7 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   if (plan.workload.generation.engine) return estimate_serving(model, plan, calibration);
   Estimate e =
       estimate(model, plan, run_passes(model, plan, calibration.time), calibration, reserved);
-  add_typical_step(e, model, plan, calibration);
+  add_typical_step(e, model, plan, calibration, reserved);
   return e;
 }
 
@@ -105,7 +105,7 @@ DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
     detail.estimate = of_plan.estimate(worst, ranks.memory[ranks.worst], runs, 0, time);
   }
   detail.estimate.ranks_differ = ranks.differ;
-  add_typical_step(detail.estimate, model, plan, calibration);
+  add_typical_step(detail.estimate, model, plan, calibration, ReservedMemory::simulated);
   detail.program = std::move(worst);
   return detail;
 }

@@ -157,6 +157,10 @@ struct FrameworkTraits {
   /// Whether parameters are kept in shards and gathered for use.
   Required<bool (*)(const Plan&)> shards_parameters;
 
+  /// Whether parameters and states are asked for one by one, in the order that programs say, and
+  /// stay where they are: what is too small to be split off their blocks is allocated too.
+  bool places_states = false;
+
   // ---- Groups of ranks.
   /// Ranks of a shard group; 0: there is no such group beside the data ranks'.
   Required<std::int64_t (*)(const Plan&)> shard_group;

@@ -49,7 +49,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         ++at_;
         break;
       case Kind::end_phase:
-        phases_[phase_].end = allocator_.allocated();
+        end_phase();
         ++at_;
         break;
       case Kind::repeat:
@@ -90,6 +90,7 @@ ReservedProfile BlockRun::profile() const {
   profile.reserved = allocator_.peak_reserved();
   profile.allocated = allocator_.peak_allocated();
   profile.requested = peak_requested_;
+  profile.rests = rests_;
   profile.phases = phases_;
   profile.retries = allocator_.retries();
   profile.steps = step_;
@@ -116,6 +117,14 @@ void BlockRun::allocate(const BlockRow& row, BlockId block) {
 void BlockRun::note_peak() {
   PhaseBytes& bytes = phases_[phase_];
   bytes.peak = std::max(bytes.peak, allocator_.allocated());
+  if (requested_ < most_requested_[phase_]) return;
+  most_requested_[phase_] = requested_;
+  rests_[phase_].peak = allocator_.allocated() - requested_;
+}
+
+void BlockRun::end_phase() {
+  phases_[phase_].end = allocator_.allocated();
+  rests_[phase_].end = allocator_.allocated() - requested_;
 }
 
 void BlockRun::give_back(const Live& live, const BlockRow& row) {
@@ -252,6 +261,8 @@ void BlockRun::begin_step() {
     for (Marks::Mark& mark : marks.list) mark.at = 0;
   if (step_++ == 0 && !script_->keeps_build_cache) allocator_.empty_cache();
   phases_ = {};
+  rests_ = {};
+  most_requested_ = {};
   peak_before_ = allocator_.peak_reserved();
   held_before_ = allocator_.reserved();
   retries_before_ = allocator_.retries();

@@ -18,9 +18,12 @@
 namespace shardplan {
 
 struct ReservedProfile {
-  std::int64_t reserved = 0;                   ///< the most that was held
-  std::int64_t allocated = 0;                  ///< the most that was in blocks
-  std::int64_t requested = 0;                  ///< the most that was asked for: blocks round up
+  std::int64_t reserved = 0;   ///< the most that was held
+  std::int64_t allocated = 0;  ///< the most that was in blocks
+  std::int64_t requested = 0;  ///< the most that was asked for: blocks round up
+  /// Of the last step: what blocks have beyond what was asked for, rests of segments that are too
+  /// small to be split off. Where a phase asked for the most, and at its end.
+  std::array<PhaseBytes, kPhaseCount> rests;
   std::array<PhaseBytes, kPhaseCount> phases;  ///< of the last step, in blocks
   std::int64_t retries = 0;                    ///< times that cached segments had to be given back
   std::int64_t steps = 0;                      ///< until the steady state, or until memory ran out
@@ -97,6 +100,7 @@ class BlockRun {
   void take_passed();
   void take_all();
   void note_peak();
+  void end_phase();
   void begin_repeat(const BlockRow& row);
   void end_repeat();
   void begin_step();
@@ -116,6 +120,8 @@ class BlockRun {
   std::size_t phase_ = 0;
   std::int64_t step_ = 0;  ///< counted from 1; 0 while the model is built
   std::int64_t requested_ = 0, peak_requested_ = 0;
+  std::array<std::int64_t, kPhaseCount> most_requested_{};
+  std::array<PhaseBytes, kPhaseCount> rests_{};
   bool failed_ = false, done_ = false;
   std::vector<Place> before_;  ///< what was alive before this step
   std::int64_t peak_before_ = 0, held_before_ = 0, retries_before_ = 0;

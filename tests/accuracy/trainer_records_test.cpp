@@ -6,12 +6,6 @@
 namespace shardplan::trainer_records_test {
 namespace {
 
-/// Of one run of fused.json the cause of the error is not known: Gemma 3 with Liger's kernels comes
-/// out 2.1 % high.
-bool is_known_miss(const Record& r) {
-  return r.job.model.facts.model_type == "gemma3_text";
-}
-
 bool has_adapters(const Record& r) {
   return r.job.plan.workload.lora.has_value();
 }
@@ -48,8 +42,8 @@ TEST(TrainerRecords, HoldsThePeaksOfCheckpointingPolicies) {
 
 TEST(TrainerRecords, HoldsThePeaksOfFusedKernels) {
   RecordList list = records_asked_for({"fused"});
-  std::erase_if(list.records, [](const Record& r) { return is_known_miss(r) || has_adapters(r); });
-  expect_within(peak_errors(list), 12, 0.15, 0.8);
+  std::erase_if(list.records, [](const Record& r) { return has_adapters(r); });
+  expect_within(peak_errors(list), 13, 0.1, 0.4);
 }
 
 TEST(TrainerRecords, HoldsThePeaksOfFusedKernelsWithAdapters) {
@@ -85,10 +79,13 @@ TEST(TrainerRecords, HoldsThePeaksOfPairsOfTowersAndOfLlama4) {
   expect_within(peak_errors(records_asked_for({"more_models"})), 10, 0.72, 1.5);
 }
 
+// Drawn by a seed (measure/draw_cases.py). As predicted 0.82 % off in the mean and 7.04 at most:
+// they taught that fp8 takes autocast's weights as they are.
+TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
+  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 25, 0.15, 0.75);
+}
+
 TEST(TrainerRecords, KnowsItsMisses) {
-  RecordList list = records_asked_for({"fused"});
-  std::erase_if(list.records, [](const Record& r) { return !is_known_miss(r); });
-  expect_within(peak_errors(list), 1, 2.1, 2.1);
   // Adapters with Liger and checkpointing, and quantized shards of FSDP2: high, causes not known.
   expect_within(peak_errors(records_asked_for({"fused_lora"})), 3, 0.9, 1.75);
   expect_within(peak_errors(records_asked_for({"qlora_sharded"})), 2, 1.2, 2.35);

@@ -73,6 +73,7 @@ constinit const FrameworkTraits kDdpTraits{
     .divided_over = ddp_divided_over,
     .given = Given::tensors,
     .shards_parameters = usual::never,
+    .places_states = true,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,
     .communicators = usual::mesh_communicators,

@@ -118,6 +118,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .divided_over = fsdp2_divided_over,
     .given = Given::shards,
     .shards_parameters = usual::always,
+    .places_states = true,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,
     .communicators = fsdp2_communicators,

@@ -59,6 +59,7 @@ constinit const FrameworkTraits kSingleTraits{
     .divided_over = usual::undivided,
     .given = Given::tensors,
     .shards_parameters = usual::never,
+    .places_states = true,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,
     .communicators = usual::mesh_communicators,

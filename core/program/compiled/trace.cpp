@@ -49,7 +49,8 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   tangent = add(NodeKind::input, {}, count(g.output()), view_.state(g.output()).dtype);
   gradients_[static_cast<std::size_t>(g.output())] = tangent;
   for (std::size_t i = g.ops().size(); i-- > 0;) backward(i);
-  for (const Deferred& d : deferred_) weight_gradient(d.op, d.gradient);
+  for (const Deferred& d : deferred_)
+    give_weight(g.ops()[static_cast<std::size_t>(d.op)], weight_product(d.op, d.gradient));
   const ValueId chained = view_.chained_input();
   if (chained != kNone) input_gradient = gradients_[static_cast<std::size_t>(chained)];
 }

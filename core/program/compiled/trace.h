@@ -82,6 +82,7 @@ class Trace {
   // Backward.
   void backward(std::size_t i);
   void linear_backward(std::size_t i, NodeId g);
+  NodeId input_product(std::size_t i, NodeId g);
   NodeId weight_in_backward(std::size_t i);
   NodeId narrow_input_product(std::size_t i, NodeId g);
   NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
@@ -162,7 +163,8 @@ class Trace {
     NodeId gradient = kNone;
   };
   std::vector<Deferred> deferred_;  ///< weights' gradients
-  void weight_gradient(std::int32_t op, NodeId g);
+  NodeId weight_product(std::int32_t op, NodeId g);
+  void give_weight(const Op& op, NodeId product);
 };
 
 /// Rows that a reduction over the last dimension of `extent` leaves.

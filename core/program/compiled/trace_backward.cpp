@@ -199,17 +199,23 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
                    summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));
   const bool input_grad = op.in[0] != kNone && view_.state(op.in[0]).needs_grad;
   const bool weight_grad = view_.trains(op.weight);
+  NodeId product = kNone;
   if (weight_grad && op.weight == options_.tied) {
     hold_for_table(op, g, reads_[i][0]);
   } else if (weight_grad && options_.defers_weights) {
     deferred_.push_back({op_, g});
   } else if (weight_grad) {
-    weight_gradient(op_, g);
+    product = weight_product(op_, g);
   }
-  if (!input_grad) return;
-  if (view_.multiplies_narrow(op)) return give(i, 0, narrow_input_product(i, g));
+  if (input_grad) give(i, 0, input_product(i, g));
+  if (product != kNone) give_weight(op, product);
+}
+
+NodeId Trace::input_product(std::size_t i, NodeId g) {
+  const Op& op = view_.graph().ops()[i];
+  if (view_.multiplies_narrow(op)) return narrow_input_product(i, g);
   const NodeId x = reads_[i][0];
-  give(i, 0, add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type));
+  return add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
 }
 
 /// One in four bits is widened by an operator of its own, from parameters alone: that is left to
@@ -235,7 +241,7 @@ void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
     held_for_table = {product};
 }
 
-void Trace::weight_gradient(std::int32_t i, NodeId g) {
+NodeId Trace::weight_product(std::int32_t i, NodeId g) {
   const Op& op = view_.graph().ops()[static_cast<std::size_t>(i)];
   op_ = i;
   const NodeId x = reads_[static_cast<std::size_t>(i)][0];
@@ -244,6 +250,12 @@ void Trace::weight_gradient(std::int32_t i, NodeId g) {
                                                      : add(NodeKind::product, {g, x},
                                                            view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
+  return product;
+}
+
+/// The product's function of autograd makes both gradients; the cast of an autocast weight is one
+/// of its own, which runs when the gradient of the result may be gone.
+void Trace::give_weight(const Op& op, NodeId product) {
   give_parameter(op.weight, cast(product, view_.parameter_type(op.weight)));
 }
 

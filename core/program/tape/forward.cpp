@@ -168,12 +168,13 @@ StorageId ForwardPass::contiguous(const Op& op, std::size_t k, DType type) {
 }
 
 /// Grouped keys and values go to the fused kernel as they are only where there is no mask
-/// (transformers/integrations/sdpa_attention.py, use_gqa_in_sdpa).
+/// (transformers/integrations/sdpa_attention.py, use_gqa_in_sdpa). One head is expanded to all
+/// without a copy: a reshape that joins a dimension of one with an expanded one is a view.
 void ForwardPass::repeat_heads(const Op& op, Operands& read) {
   const DType type = read.type[0];
   const std::int64_t width = p_.view.extent_of(op.in[0]).per;
   const std::int64_t grouped_width = p_.view.extent_of(op.in[1]).per;
-  if (grouped_width >= width) return;
+  if (grouped_width >= width || width / grouped_width == op.side.per) return;
   for (std::size_t k = 1; k < read.storage.size(); ++k) {
     const Extent grouped = p_.view.extent_of(op.in[k]);
     const StorageId all = p_.storages.allocate(

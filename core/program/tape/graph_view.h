@@ -65,9 +65,11 @@ class GraphView {
 
   // Operations.
   bool casts(const Op& op) const { return regime_.autocast() && op.autocast; }
-  /// Whether autocast reads the weight of `op` from a copy in the compute type.
+  /// Whether autocast reads the weight of `op` from a copy in the compute type. A function of
+  /// autograd that multiplies in a narrow format takes the weight as it is, and casts its input
+  /// itself (torchao/float8/float8_linear.py, forward).
   bool casts_weight(const Op& op) const {
-    return casts(op) && !parameter(op.weight).quantized() &&
+    return casts(op) && !parameter(op.weight).quantized() && !multiplies_narrow(op) &&
            parameter_type(op.weight) != regime_.compute;
   }
   bool needs_grad(const Op& op) const;

@@ -74,4 +74,10 @@ WorkBound work_bound(const std::vector<LeastWork>& ranks, const StatesBound& sta
   return bound;
 }
 
+std::int64_t live_peak(const Estimate& e) {
+  for (const CategoryLine& line : e.breakdown)
+    if (line.category == Category::fragmentation) return e.reserved.point - line.at_peak;
+  return e.allocated.point;
+}
+
 }  // namespace shardplan

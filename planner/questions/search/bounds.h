@@ -44,4 +44,7 @@ struct WorkBound {
 };
 WorkBound work_bound(const std::vector<LeastWork>& ranks, const StatesBound& states);
 
+/// Of tensors alone, whether the allocator was simulated or not: without rests of blocks.
+std::int64_t live_peak(const Estimate& e);
+
 }  // namespace shardplan

@@ -112,7 +112,7 @@ class Searcher {
       const Estimate e = estimate(model, plan, *passes, input_.calibration, ReservedMemory::ratio);
       ++out.estimated;
       const std::int64_t index = space_.index_of(choice);
-      const std::int64_t lacks = input_.lacking(plan, e.allocated.point);
+      const std::int64_t lacks = input_.lacking(plan, live_peak(e));
       if (lacks > 0) {
         ++out.tally.of(RuledOutBy::gpu);
         out.closest.offer({lacks, index, space_.axes.size()});
@@ -124,7 +124,7 @@ class Searcher {
         ++out.tally.of(RuledOutBy::limit);
       } else {
         out.candidates.push_back(
-            {index, score_of(plan, e.time.step_seconds, e.allocated.point + overhead_of(e))});
+            {index, score_of(plan, e.time.step_seconds, live_peak(e) + overhead_of(e))});
       }
     });
   }

@@ -92,7 +92,8 @@ MemoryAreas areas_of(const Findings& f) {
 /// The moments that the phase table lists, as points of the timeline.
 struct Moment {
   std::string id;
-  std::size_t point;
+  std::size_t point = 0;
+  std::int64_t rests = 0;  ///< of blocks, which the timeline of tensors does not have
 };
 
 std::vector<Moment> moments(const MemoryTimeline& t, const Estimate& e) {
@@ -107,8 +108,12 @@ std::vector<Moment> moments(const MemoryTimeline& t, const Estimate& e) {
       end = i;
     }
     if (!peak) continue;
-    all.push_back({std::string(name_of(phase)) + "_peak", *peak});
-    all.push_back({std::string(name_of(phase)) + "_end", *end});
+    const auto rests = [&](std::int64_t in_blocks, std::size_t point) {
+      return std::max<std::int64_t>(0, in_blocks - t.points[point].total);
+    };
+    const std::string name(name_of(phase));
+    all.push_back({name + "_peak", *peak, rests(e.phases[p].peak, *peak)});
+    all.push_back({name + "_end", *end, rests(e.phases[p].end, *end)});
   }
   return all;
 }
@@ -131,7 +136,8 @@ Table phase_table(const Findings& f) {
             color_of(category)};
     bool any = false;
     for (const Moment& m : columns) {
-      const std::int64_t live = t.points[m.point].live[c];
+      const bool is_rest = category == Category::fragmentation;
+      const std::int64_t live = t.points[m.point].live[c] + (is_rest ? m.rests : 0);
       any = any || live != 0;
       row.cells.push_back(live == 0 ? Cell() : Cell(bytes(live, source_of(f.estimate, category))));
     }
@@ -139,7 +145,7 @@ Table phase_table(const Findings& f) {
   }
   Row total{"total", {message("row.total")}, {}, true};
   for (const Moment& m : columns)
-    total.cells.push_back(bytes(t.points[m.point].total, Source::modelled));
+    total.cells.push_back(bytes(t.points[m.point].total + m.rests, Source::modelled));
   table.rows.push_back(std::move(total));
   return table;
 }

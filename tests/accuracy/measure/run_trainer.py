@@ -30,10 +30,12 @@ def _arguments():
     parser.add_argument("--output", required=True, help="JSON-lines file to append records to")
     parser.add_argument("--seconds", type=float, default=1e9, help="end after this many seconds")
     parser.add_argument("--case-seconds", type=float, default=150, help="end a case that takes longer")
-    parser.add_argument("--warm", type=int, default=0, help="run all cases once before, so many at a time, and drop what "
-                        "they measure: torch.compile then finds its kernels in its cache")
+    parser.add_argument("--warm", type=int, default=0, help="run all compiled cases once before, so many at a time, and drop "
+                        "what they measure: torch.compile then finds its kernels in its cache")
     parser.add_argument("--alone", action="store_true", help="import a case's libraries when the one before has ended, not "
                         "while it runs: host times without that beside them")
+    parser.add_argument("--ahead", type=int, default=1, help="so many cases import their libraries before their turn; as many "
+                        "as there are: nothing is imported beside a step")
     parser.add_argument("--only", nargs="+", help="these cases alone")
     parser.add_argument("--case", help="measure this one, in this process")
     return parser.parse_args()
@@ -164,7 +166,8 @@ def _end(process):
 
 def _warm(wanted, options):
     """Nobody looks at how these runs end: a case that fails does so again when it is measured."""
-    waiting = [_command(case, path, os.devnull) for path, case in wanted]
+    waiting = [_command(case, path, os.devnull) for path, case in wanted
+               if case["job"].get("compile") and "TORCHINDUCTOR_FORCE_DISABLE_CACHES" not in case.get("env", {})]
     running = []
     deadline = time.time() + options.seconds / 2
     while (waiting or running) and time.time() < deadline:
@@ -214,20 +217,23 @@ def main():
         measure_case(chosen, options.output)
     print("machine", json.dumps(host_probe.machine()), flush=True)
     begin = time.time()
-    if options.warm:
-        _warm([(path, case) for path, case in wanted if case["name"] not in _records(options.output)], options)
-        print(f"{time.time() - begin:6.0f} s warm", flush=True)
     waiting = [(path, case) for path, case in wanted if case["name"] not in _records(options.output)]
-    ahead = None
+    importing = [] if options.alone else [_start(path, case, options) for path, case in waiting[:options.ahead]]
+    if options.warm:
+        _warm(waiting, options)
+        print(f"{time.time() - begin:6.0f} s warm", flush=True)
     for number, (path, case) in enumerate(waiting):
-        started = ahead or _start(path, case, options)
+        started = importing.pop(0) if importing else _start(path, case, options)
         left = options.seconds - (time.time() - begin)
-        ahead = _start(*waiting[number + 1], options) if number + 1 < len(waiting) and left >= 10 and not options.alone else None
+        coming = [] if options.alone else waiting[number + 1 + len(importing):number + 1 + options.ahead]
+        importing += [_start(*one, options) for one in coming if left >= 10]
         if left < 10:
             started.end()
             break
         _run(started, case, options, min(left, options.case_seconds))
         print(f"{time.time() - begin:6.0f} s {case['name']}", flush=True)
+    for started in importing:
+        started.end()
     records = _records(options.output)
     for path, case in wanted:
         _show(case, records.get(case["name"]), _predictions(path).get(case["name"]))

@@ -85,7 +85,9 @@ def checkpoint(case, model):
     if checkpointing_arguments(job) is None:
         enable(job, model)
     else:
-        model.gradient_checkpointing_enable(checkpointing_arguments(job))
+        said = dict(checkpointing_arguments(job))
+        apart = {key: said.pop(key) for key in ("every_n_layers", "offload") if key in said}  # as Trainer does
+        model.gradient_checkpointing_enable(said, **apart)
 
 
 def compiled(case, model, compiler):

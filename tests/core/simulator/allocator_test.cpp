@@ -174,6 +174,20 @@ TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
   EXPECT_EQ(profile.phases[static_cast<std::size_t>(Phase::forward)].peak, (20 + 48 + 40) * kMiB);
 }
 
+TEST(SimulateReserved, CountsWhatIsNotSplitOff) {
+  Program program;
+  ProgramBuilder b(program);
+  b.resident(Category::parameters, 11 * kMiB);
+  b.begin_phase(Phase::forward);
+  b.alloc(Category::activations, 15 * kMiB);
+  b.free(Category::activations, 15 * kMiB);
+  b.end_phase(Phase::forward);
+  const ReservedProfile profile = simulate_reserved(program);
+  const PhaseBytes rests = profile.rests[static_cast<std::size_t>(Phase::forward)];
+  EXPECT_EQ(rests.peak, 2 * kMiB);  // of 12 and of 16 MiB
+  EXPECT_EQ(rests.end, kMiB);
+}
+
 TEST(SimulateReserved, GoesOnToStepsThatDoMore) {
   Program program = two_tensor_step();
   Event late;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/diagnostic.h"
+#include "questions/search/bounds.h"
 #include "questions/search/reasons.h"
 #include "questions/search/tally.h"
 #include "search_testing.h"
@@ -44,7 +45,7 @@ std::vector<Looked> all_that_fit(const ModelVariants& models, const SearchSpace&
     if (!e.verdict.fits || e.time.step_seconds > longest_step(plan, goal)) continue;
     const std::int64_t overhead = e.breakdown[index_of(Category::cuda_context)].at_peak +
                                   e.breakdown[index_of(Category::nccl)].at_peak;
-    all.push_back({i, score_of(plan, e.time.step_seconds, e.allocated.point + overhead)});
+    all.push_back({i, score_of(plan, e.time.step_seconds, live_peak(e) + overhead)});
   }
   return all;
 }
