@@ -15,6 +15,16 @@ void adopt_input(tape::Parts& p) {
   input.storage = p.storages.adopt(bytes, kChainedInputSlot, Category::activations);
 }
 
+/// What the host does around a checkpointed pass beside its operations.
+void call_checkpoint(tape::Parts& p) {
+  const bool part = p.options.casts_given;  // of a tiled feed-forward, a function of its own
+  if (p.options.module_calls || part) return;
+  const bool again = p.mode == TapeMode::redo;
+  if (again || p.mode == TapeMode::discard)
+    p.writer.launch(
+        tape::call_kernel(again ? Issue::recompute : Issue::checkpoint, p.view.regime().compute));
+}
+
 }  // namespace
 
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
@@ -24,6 +34,7 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   adopt_input(parts);
   if (mode == TapeMode::discard) tape::CheckpointedInput(parts).save_part();
   if (mode == TapeMode::redo) tape::CheckpointedInput(parts).restore();
+  call_checkpoint(parts);
   tape::ForwardPass(parts).run();
   if (parts.keeps()) tape::BackwardPass(parts).run();
   run.backward_tail = parts.offloading.leave_brought();
