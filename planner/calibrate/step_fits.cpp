@@ -21,7 +21,7 @@ const StepFit kFsdp2Steps{"steps under FSDP2", false, [](TimeRates& rates) {
 
 const StepFit kDeepSpeedSteps{"steps under DeepSpeed", false, [](TimeRates& rates) {
                                 return std::vector<double*>{
-                                    issue(rates, Issue::engine), issue(rates, Issue::bucket),
+                                    issue(rates, Issue::engine),
                                     &rates.host.deepspeed_adam_elements_per_second};
                               }};
 

@@ -25,10 +25,18 @@ class Loops {
   Loops& numbers(std::int64_t launches) {
     Kernel k;
     k.kind = KernelKind::elementwise;
-    k.issue = Issue::loop;
+    k.issue = Issue::python;
     k.calls = static_cast<std::int32_t>(launches * over_.tensors);
     k.bytes = 2 * kWide;
     k.elements = 1;
+    kernels_.push_back(k);
+    return *this;
+  }
+  /// Calls for each tensor that start nothing: views, and casts to the type it has.
+  Loops& views(std::int64_t calls) {
+    Kernel k;
+    k.issue = Issue::python;
+    k.calls = static_cast<std::int32_t>(calls * over_.tensors);
     kernels_.push_back(k);
     return *this;
   }
@@ -42,7 +50,7 @@ class Loops {
     const double elements = static_cast<double>(over_.elements) / std::max(1, calls);
     Kernel k;
     k.kind = kind;
-    k.issue = Issue::loop;
+    k.issue = Issue::python;
     k.type = type_;
     k.calls = calls;
     k.bytes = bytes * elements;
@@ -107,6 +115,7 @@ std::vector<Kernel> overflow_kernels(const Engine& e, const GradientList& own) {
 std::vector<Kernel> flat_gradient_kernels(const Engine& e, const GradientList& own) {
   Loops loops(e, own);
   loops.each(KernelKind::strided, narrow(e) + kDouble).each(KernelKind::row_reduction, kDouble);
+  loops.views(5);
   loops.once(KernelKind::concatenate, 2 * narrow(e));
   if (e.m > e.b) loops.once(KernelKind::strided, narrow(e) + kWide);
   return loops.once(KernelKind::elementwise, 2 * static_cast<double>(e.m)).take();
@@ -122,6 +131,7 @@ std::vector<Kernel> fp32_gradient_kernels(const GradientList& own) {
   return Loops(wide, own)
       .each(KernelKind::row_reduction, kWide)
       .numbers(3)
+      .views(5)
       .each(KernelKind::elementwise, 2 * kWide)
       .take();
 }

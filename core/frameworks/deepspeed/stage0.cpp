@@ -169,7 +169,7 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
 
   const GradientList all{trainable_tensors(model), e.trainable};
   const auto accumulate = [&] {  // by hooks, as gradients come
-    b.host_work(Issue::bucket, static_cast<std::int32_t>(ceil_div(all.tensors, 2)));
+    b.host_work(Issue::bucket, static_cast<std::int32_t>(ceil_div(all.tensors, 3)));
     b.compute(accumulation_kernels(e, all));
   };
   emit_passes(b, model, plan, run, e, accumulate, [&] {
