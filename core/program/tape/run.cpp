@@ -15,14 +15,21 @@ void adopt_input(tape::Parts& p) {
   input.storage = p.storages.adopt(bytes, kChainedInputSlot, Category::activations);
 }
 
-/// What the host does around a checkpointed pass beside its operations.
+/// What the host does around a checkpointed pass beside its operations. A function that enters
+/// autograd again has no hooks on what is saved: on a CPU it took 0.15 and 0.22 ms, where the other
+/// took 0.5 and 1.1; as so many calls of Python.
 void call_checkpoint(tape::Parts& p) {
+  constexpr std::int32_t kFirstCalls = 16, kSecondCalls = 24;
   const bool part = p.options.casts_given;  // of a tiled feed-forward, a function of its own
-  if (p.options.module_calls || part) return;
   const bool again = p.mode == TapeMode::redo;
-  if (again || p.mode == TapeMode::discard)
-    p.writer.launch(
-        tape::call_kernel(again ? Issue::recompute : Issue::checkpoint, p.view.regime().compute));
+  if (p.options.module_calls || part || (!again && p.mode != TapeMode::discard)) return;
+  Kernel call =
+      tape::call_kernel(again ? Issue::recompute : Issue::checkpoint, p.view.regime().compute);
+  if (tape::reenters(p.options)) {
+    call.issue = Issue::loop;
+    call.calls = again ? kSecondCalls : kFirstCalls;
+  }
+  p.writer.launch(call);
 }
 
 }  // namespace
