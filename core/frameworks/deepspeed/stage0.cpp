@@ -69,6 +69,17 @@ void issue_gradient_copies(ProgramBuilder& b, const Model& model, const Engine& 
   b.compute(bucket_copies(e, all));
 }
 
+/// The kernels of a step.
+void compute_update(ProgramBuilder& b, const Engine& e, const GradientList& all,
+                    std::int64_t states) {
+  const bool mixed = e.b == 2;
+  b.synchronize();  // the host reads the check of each gradient, or the norm
+  if (mixed) b.compute(overflow_kernels(e, all));
+  if (mixed) b.compute(whole_gradient_kernels(e, all));
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * all.elements + states), DType::f32)});
+  if (mixed) b.compute(bucket_copies(e, all));  // parameters out of the masters
+}
+
 }  // namespace
 
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
@@ -139,12 +150,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     b.once(1, state_blocks(e, updated));
     b.transient(Category::workspace, step_temporaries(e, updated));
   }
-  const GradientList all{trainable_tensors(model), psi};
-  b.synchronize();  // the host reads the check of each gradient, or the norm
-  if (mixed) b.compute(overflow_kernels(e, all));
-  if (mixed) b.compute(whole_gradient_kernels(e, all));
-  b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * psi + states.total()), DType::f32)});
-  if (mixed) b.compute(bucket_copies(e, all));  // parameters out of the masters
+  compute_update(b, e, {trainable_tensors(model), psi}, states.total());
   if (!mixed) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;
