@@ -20,7 +20,7 @@ void add(TimeEstimate& sum, const TimeEstimate& part, double times) {
 }  // namespace
 
 TimeRates without_autograd(TimeRates rates) {
-  for (const Issue issue : {Issue::python, Issue::nested})
+  for (const Issue issue : {Issue::python, Issue::nested, Issue::linear})
     rates.host.seconds[static_cast<std::size_t>(issue)] *= rates.host.no_grad;
   return rates;
 }

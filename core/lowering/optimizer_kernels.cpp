@@ -38,7 +38,11 @@ std::vector<Kernel> clipping_kernels(const std::vector<OwnedTensor>& owned, DTyp
   const auto tensors = static_cast<std::int32_t>(count_of(owned));
   if (tensors == 0) return {};
   const double bytes = elements_of(owned) * static_cast<double>(size_of(gradients));
-  return {sweep(bytes, gradients, tensors, issue), sweep(2 * bytes, gradients, tensors, issue)};
+  Kernel norms = sweep(bytes, gradients, tensors, issue);
+  norms.elements = kClippingWork * elements_of(owned) / tensors;
+  Kernel scaled = norms;
+  scaled.bytes *= 2;
+  return {norms, scaled};
 }
 
 std::vector<Kernel> product_kernels(const Updated& tensor, std::int64_t count,

@@ -54,6 +54,16 @@ std::string_view name_of(Issue issue) {
       return "nested";
     case Issue::autograd:
       return "autograd";
+    case Issue::inner:
+      return "inner";
+    case Issue::linear:
+      return "linear";
+    case Issue::linear_node:
+      return "linear_node";
+    case Issue::checkpoint:
+      return "checkpoint";
+    case Issue::recompute:
+      return "recompute";
     case Issue::listed:
       return "listed";
     case Issue::sharded:
@@ -64,6 +74,8 @@ std::string_view name_of(Issue issue) {
       return "hook";
     case Issue::engine:
       return "engine";
+    case Issue::bucket:
+      return "bucket";
     case Issue::module:
       return "module";
     case Issue::waited:

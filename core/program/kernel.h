@@ -36,19 +36,25 @@ inline constexpr std::size_t kKernelKinds = 19;
 
 /// What the host does to start a kernel; each takes its time.
 enum class Issue : std::uint8_t {
-  python,    ///< a call from a model's forward
-  nested,    ///< a further kernel of the same call: a cast of autocast, the second of two
-  autograd,  ///< a node of the backward pass
-  listed,    ///< one tensor's share of a call over a list of tensors
-  sharded,   ///< the same of a list of DTensors
-  loop,      ///< a call from a loop over tensors: an optimizer that takes them one by one
-  hook,      ///< FSDP2's work around a module: a gather, a reduction
-  engine,    ///< DeepSpeed's for a module it gathers or a gradient it takes
-  module,    ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
-  waited,    ///< one tensor's update, for which the host then waits: bitsandbytes
-  graph,     ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
+  python,       ///< a call from a model's forward
+  nested,       ///< a further kernel of the same call: a cast of autocast, the second of two
+  autograd,     ///< a node of the backward pass
+  inner,        ///< a further kernel of a node of the backward pass, which C++ starts
+  linear,       ///< a linear layer: its module, its function, its product
+  linear_node,  ///< a product of its node of the backward pass, and the nodes around it
+  checkpoint,   ///< torch.utils.checkpoint around a forward pass: random states, hooks, contexts
+  recompute,    ///< the same around what it runs again
+  listed,       ///< one tensor's share of a call over a list of tensors
+  sharded,      ///< the same of a list of DTensors
+  loop,         ///< a call from a loop over tensors: an optimizer that takes them one by one
+  hook,         ///< FSDP2's work around a module: a gather, a reduction
+  engine,       ///< DeepSpeed's for a module it gathers or a gradient it takes
+  bucket,       ///< DeepSpeed's for a gradient that goes into a bucket (stages 1 and 2)
+  module,       ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
+  waited,       ///< one tensor's update, for which the host then waits: bitsandbytes
+  graph,  ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
 };
-inline constexpr std::size_t kIssues = 11;
+inline constexpr std::size_t kIssues = 17;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

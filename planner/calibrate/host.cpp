@@ -86,9 +86,11 @@ void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit) {
       for (std::size_t phase = 0; phase < 3; ++phase) {
         if (issued[r]->seconds[phase] <= 0) continue;
         double seconds = host.phase_seconds;
-        for (std::size_t i = 0; i < kIssues; ++i)
-          seconds += host.seconds[i] *
-                     (counts[r][phase].started[i] + host.empty * counts[r][phase].empty[i]);
+        for (std::size_t i = 0; i < kIssues; ++i) {
+          const double empty = i <= static_cast<std::size_t>(Issue::autograd) ? host.empty : 1;
+          seconds +=
+              host.seconds[i] * (counts[r][phase].started[i] + empty * counts[r][phase].empty[i]);
+        }
         all.push_back(std::log(seconds / issued[r]->seconds[phase]));
       }
     return all;
@@ -97,6 +99,11 @@ void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit) {
       {&host.seconds[static_cast<std::size_t>(Issue::python)],
        &host.seconds[static_cast<std::size_t>(Issue::nested)],
        &host.seconds[static_cast<std::size_t>(Issue::autograd)],
+       &host.seconds[static_cast<std::size_t>(Issue::inner)],
+       &host.seconds[static_cast<std::size_t>(Issue::linear)],
+       &host.seconds[static_cast<std::size_t>(Issue::linear_node)],
+       &host.seconds[static_cast<std::size_t>(Issue::checkpoint)],
+       &host.seconds[static_cast<std::size_t>(Issue::recompute)],
        &host.seconds[static_cast<std::size_t>(Issue::listed)],
        &host.seconds[static_cast<std::size_t>(Issue::loop)], &host.empty, &host.phase_seconds},
       logarithms);

@@ -50,9 +50,9 @@ Engine engine_of(const Model& model, const Plan& plan) {
       .gradient = (options.zero.stage == 3 ? options.communication_dtype : options.grad_accum_dtype)
                       .value_or(precision.params)};
   if (options.torch_autocast) e.communication_dtypes = 2;
-  const bool checks_overflow = precision.params == DType::f16 ||
-                               (precision.params == DType::bf16 && options.check_grad_overflow);
-  e.overflow_copies = checks_overflow && options.version < DeepSpeedVersion{0, 19, 6};
+  e.checks_overflow = precision.params == DType::f16 ||
+                      (precision.params == DType::bf16 && options.check_grad_overflow);
+  e.overflow_copies = e.checks_overflow && options.version < DeepSpeedVersion{0, 19, 6};
   e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
                      options.zero.offload_optimizer.device == OffloadDevice::none;
   e.trainable = model.trainable_count();

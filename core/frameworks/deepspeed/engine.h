@@ -20,6 +20,7 @@ struct Engine {
   const Optimizer* optimizer = nullptr;   ///< the plan's
   StateTypes state_types;                 ///< of its states
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
+  bool checks_overflow = false;           ///< gradients are searched for infinities
   bool overflow_copies = false;           ///< the check for infinities copies what it reads
   bool bf16_optimizer = false;            ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
   std::int64_t trainable = 0;             ///< Ψ, elements

@@ -264,8 +264,8 @@ void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t pay
 }
 
 void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
+  ++taken_;  // one rank alone has the hooks too
   if (!z_.gather.gathers()) return;
-  ++taken_;
   if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
   pending_[static_cast<std::size_t>(id)] = 0;
   const bool keeps = !place_.backward && stays(id);

@@ -49,12 +49,16 @@ void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, 
       });
 }
 
-/// Forward and backward of all micro-batches; afterwards all gradients are alive.
-template <typename AtBoundary>
+/// Forward and backward of all micro-batches; afterwards all gradients are alive. `each`: what is
+/// done with the gradients of every micro-batch.
+template <typename Each, typename AtBoundary>
 void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
-                 const Engine& engine, AtBoundary&& at_boundary) {
+                 const Engine& engine, Each&& each, AtBoundary&& at_boundary) {
   if (engine.stage != nullptr) {
-    emit_stage_passes(b, model, plan, run, *engine.stage, at_boundary);
+    emit_stage_passes(b, model, plan, run, *engine.stage, [&] {
+      each();
+      at_boundary();
+    });
     return;
   }
   KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
@@ -68,6 +72,7 @@ void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const 
     emit_backward(b, model, run, backward, hooks);
     hooks.accumulating = true;
     if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
+    each();
     if (last) at_boundary();
     b.end_phase(Phase::backward);
   });

@@ -4,6 +4,7 @@
 
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/flat_states.h"
+#include "frameworks/deepspeed/gradient_work.h"
 #include "frameworks/deepspeed/passes.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/optimizer_kernels.h"
@@ -59,10 +60,24 @@ void emit_fp16_step(ProgramBuilder& b, const Model& model, const Plan& plan, con
   b.free(Category::workspace, 4 * psi);
 }
 
-/// Gradients are sorted and copied one by one: half of what a hook of the other stages takes
-/// (counted: 30 Python frames and calls and 5 operations; a hook 90 and 10).
-void issue_gradient_copies(ProgramBuilder& b, const Model& model) {
-  b.host_work(Issue::engine, static_cast<std::int32_t>(ceil_div(model.tensor_count(), 2)));
+/// Gradients are sorted, put together, averaged, and copied back one by one
+/// (buffered_allreduce_fallback).
+void issue_gradient_copies(ProgramBuilder& b, const Model& model, const Engine& e) {
+  const GradientList all{model.tensor_count(), e.trainable};
+  b.host_work(Issue::loop, static_cast<std::int32_t>(all.tensors));
+  b.compute(flush_kernels(e, {1, e.trainable}));
+  b.compute(bucket_copies(e, all));
+}
+
+/// The kernels of a step.
+void compute_update(ProgramBuilder& b, const Engine& e, const GradientList& all,
+                    std::int64_t states) {
+  const bool mixed = e.b == 2;
+  b.synchronize();  // the host reads the check of each gradient, or the norm
+  if (mixed) b.compute(overflow_kernels(e, all));
+  if (mixed) b.compute(whole_gradient_kernels(e, all));
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * all.elements + states), DType::f32)});
+  if (mixed) b.compute(bucket_copies(e, all));  // parameters out of the masters
 }
 
 }  // namespace
@@ -108,19 +123,21 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   const std::int64_t dense = psi - experts.elements();
   const std::int64_t copied =
       std::min(std::max(dense, experts.elements()), kAllReduceElements + e.largest);
-  emit_passes(b, model, plan, run, e, [&] {
-    issue_gradient_copies(b, model);
-    b.alloc(Category::communication_buffers, e.b * copied);
-    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
-    if (e.ranks > 1)
-      b.collective(Collective::all_reduce, e.c * dense, "gradient all-reduce",
-                   ceil_div(dense, kAllReduceElements));
-    if (experts.ranks() > 1)
-      b.collective(Collective::all_reduce, e.c * experts.elements(), "gradient all-reduce",
-                   ceil_div(experts.elements(), kAllReduceElements), Group::expert_data);
-    b.wait(Stream::communication);
-    b.free(Category::communication_buffers, e.b * copied);
-  });
+  emit_passes(
+      b, model, plan, run, e, [] {},
+      [&] {
+        issue_gradient_copies(b, model, e);
+        b.alloc(Category::communication_buffers, e.b * copied);
+        if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
+        if (e.ranks > 1)
+          b.collective(Collective::all_reduce, e.c * dense, "gradient all-reduce",
+                       ceil_div(dense, kAllReduceElements));
+        if (experts.ranks() > 1)
+          b.collective(Collective::all_reduce, e.c * experts.elements(), "gradient all-reduce",
+                       ceil_div(experts.elements(), kAllReduceElements), Group::expert_data);
+        b.wait(Stream::communication);
+        b.free(Category::communication_buffers, e.b * copied);
+      });
 
   const std::int64_t gradients =
       run.segments.empty() ? e.b * psi
@@ -133,8 +150,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     b.once(1, state_blocks(e, updated));
     b.transient(Category::workspace, step_temporaries(e, updated));
   }
-  b.synchronize();  // the norm and the overflow check are read by the host
-  b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * psi + states.total()), DType::f32)});
+  compute_update(b, e, {trainable_tensors(model), psi}, states.total());
   if (!mixed) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;
@@ -157,7 +173,12 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   const StateBytes states = states_of(e, updated);
   add_states(program, e, states);
 
-  emit_passes(b, model, plan, run, e, [&] {
+  const GradientList all{trainable_tensors(model), e.trainable};
+  const auto accumulate = [&] {  // by hooks, as gradients come
+    b.host_work(Issue::bucket, static_cast<std::int32_t>(ceil_div(all.tensors, 3)));
+    b.compute(accumulation_kernels(e, all));
+  };
+  emit_passes(b, model, plan, run, e, accumulate, [&] {
     if (e.c != e.g) b.transient(Category::communication_buffers, e.c * a);
     if (e.ranks > 1) b.collective(Collective::all_reduce, e.c * a, "gradient all-reduce");
     b.wait(Stream::communication);
@@ -169,8 +190,11 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   b.begin_phase(Phase::step);
   b.once(1, state_blocks(e, updated));  // _lazy_init_hp_params_optimizer_state
   b.transient(Category::workspace, step_temporaries(e, updated));
-  b.synchronize();
+  const GradientList own{ceil_div(trainable_tensors(model), e.ranks), p};
+  b.compute(fp32_gradient_kernels(own));
+  b.synchronize();  // the norm is read by the host
   b.compute({sweep(2.0 * static_cast<double>((e.m + e.g) * p + states.total()), DType::f32)});
+  b.compute(parameter_casts(e, own));
   if (e.ranks > 1) b.collective(Collective::all_gather, e.b * a, "parameter all-gather");
   b.wait(Stream::communication);
   b.free(Category::gradients, gradients);

@@ -6,6 +6,7 @@
 #include "frameworks/deepspeed/buckets.h"
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/flat_states.h"
+#include "frameworks/deepspeed/gradient_work.h"
 #include "frameworks/deepspeed/passes.h"
 #include "frameworks/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
@@ -77,13 +78,15 @@ struct Stage12 {
   }
 
   /// What the host does for so many gradients, in the time of one's hook: the hooks, and these
-  /// gradients' share of the flushes. A flush takes it as long (counted in stage_1_and_2.py: 140
-  /// Python frames and calls and 7 operations; a hook 90 and 10).
+  /// gradients' share of the flushes, each of which takes it as long as seven (0.45 ms on a host
+  /// whose hooks took 0.06).
   std::int32_t host_calls(std::int32_t gradients) const {
     const double flushes = static_cast<double>(schedule.flushes * gradients);
-    return gradients +
-           static_cast<std::int32_t>(std::lround(flushes / static_cast<double>(tensors)));
+    return gradients + static_cast<std::int32_t>(
+                           std::lround(kFlushHooks * flushes / static_cast<double>(tensors)));
   }
+
+  static constexpr double kFlushHooks = 7;
 
   /// What the optimizer updates, group by group.
   std::vector<Updated> updated() const {
@@ -91,6 +94,21 @@ struct Stage12 {
     parts.insert(parts.begin(), layout.partition());
     return partitions_of(model, e, rank, parts, true);
   }
+  /// The tensors of this rank's part, about.
+  GradientList own() const { return {std::max<std::int64_t>(1, tensors / e.ranks), partition()}; }
+  /// What gradients do on the GPU as they come: copies into the bucket and, but for those that the
+  /// last flush sends, what flushes do.
+  void take(ProgramBuilder& b, const GradientList& gradients) const {
+    if (gradients.tensors == 0) return;
+    if (bucket_buffers > 0) b.compute(bucket_copies(e, gradients));
+    const std::int64_t early = gradients.elements - gradients.elements / flushes();
+    if (early > 0) b.compute(flush_kernels(e, {gradients.tensors, early}));
+  }
+  /// What the last flush does.
+  void take_last(ProgramBuilder& b) const {
+    b.compute(flush_kernels(e, {ceil_div(tensors, flushes()), e.trainable / flushes()}));
+  }
+  std::int64_t flushes() const { return std::max<std::int64_t>(1, schedule.flushes); }
   /// P, of all optimizer groups.
   std::int64_t partition() const { return layout.partition() + experts.partition(); }
   /// What the step takes up at once: one optimizer group's.
@@ -162,7 +180,7 @@ struct Hooks2 {
   bool own = false;
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this repeat
   std::size_t repeat = 0;
-  std::int32_t taken = 0;  ///< gradients of this iteration
+  GradientList taken;  ///< gradients of this iteration
 
   void enter(ProgramBuilder&, std::size_t k) {
     if (k > 0) reached[repeats[repeat].segment] += repeats[repeat].count;
@@ -189,7 +207,8 @@ struct Hooks2 {
       bucket = true;
       z.make_buckets(b);
     }
-    ++taken;
+    ++taken.tensors;
+    taken.elements += bytes / z.e.b;
     b.alloc(Category::gradients, bytes);
     if (here(z.schedule.first_divided, id)) z.flush(b, z.schedule.divided_elements);
     if (here(z.schedule.first_own, id) && !own) {
@@ -202,8 +221,9 @@ struct Hooks2 {
 
   /// The engine's work for the gradients of one iteration.
   void end(ProgramBuilder& b) {
-    b.host_work(Issue::engine, z.host_calls(taken));
-    taken = 0;
+    b.host_work(Issue::bucket, z.host_calls(static_cast<std::int32_t>(taken.tensors)));
+    z.take(b, taken);
+    taken = {};
   }
 };
 
@@ -230,6 +250,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
     if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched, z.reduce_pool());
     z.drop_buckets(b);
+    z.take_last(b);
     z.reduce_traffic(b);
     if (z.offload) z.accumulate_on_host(b, accumulated, last);
     b.end_phase(Phase::backward);
@@ -247,12 +268,15 @@ struct Hooks1 {
   bool bucket = false;
 
   std::size_t repeat = 0;
-  std::int32_t taken = 0;
+  GradientList taken;  ///< gradients of this iteration
 
   void enter(ProgramBuilder&, std::size_t k) { repeat = k; }
   void end(ProgramBuilder& b) {
-    b.host_work(Issue::engine, taken);
-    taken = 0;
+    if (taken.tensors == 0) return;
+    // Nothing goes into a bucket before the boundary: a third of what a hook takes else.
+    b.host_work(Issue::bucket, static_cast<std::int32_t>(ceil_div(taken.tensors, 3)));
+    if (z.accumulates_whole) b.compute(accumulation_kernels(z.e, taken));
+    taken = {};
   }
   /// Further iterations of a repeated segment have tensors of their own.
   void begin(ProgramBuilder&) {
@@ -266,7 +290,8 @@ struct Hooks1 {
       bucket = true;
       z.make_buckets(b);
     }
-    ++taken;
+    ++taken.tensors;
+    taken.elements += bytes / z.e.b;
     const bool seen = present[static_cast<std::size_t>(id)];
     if (z.accumulates_whole) {
       b.alloc(Category::gradients, bytes);
@@ -288,7 +313,10 @@ void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
   b.gradients_whole();
   if (!z.accumulates_whole) b.free(Category::gradients, z.e.b * first);
   z.flush(b, first);
-  b.host_work(Issue::engine, static_cast<std::int32_t>(z.schedule.flushes));
+  b.host_work(Issue::bucket, static_cast<std::int32_t>(std::lround(
+                                 Stage12::kFlushHooks * static_cast<double>(z.flushes()))));
+  z.take(b, {z.tensors, z.e.trainable});
+  z.take_last(b);
   if (!z.accumulates_whole) {
     z.keep_own(b);
     b.free(Category::gradients, whole - z.e.b * first);
@@ -359,10 +387,13 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.transient(Category::workspace,
                 std::max(step_temporaries(e, z.updated()), special_temporaries(z.model, e)));
     b.free(Category::workspace, cast > 0 ? cast : flat);
-    b.synchronize();  // the norm and the overflow check are read by the host
+    b.compute(overflow_kernels(e, z.own()));
+    b.synchronize();  // the overflow check is read by the host
+    b.compute(flat_gradient_kernels(e, z.own()));
     b.compute({sweep(2.0 * static_cast<double>(2 * e.m * p + states_of(e, z.updated()).total()),
                      DType::f32)});
     b.compute(special_kernels(z.model, e));
+    b.compute(parameter_casts(e, z.own()));
   }
   if (e.ranks > 1)
     b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");

@@ -5,6 +5,7 @@
 
 #include "json/reader.h"
 #include "load/measured_host.h"
+#include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
 namespace {
@@ -63,7 +64,7 @@ bool read_memory(ObjectReader& row, KernelRow& out) {
     k.kind = KernelKind::multi_tensor;
     k.calls = kernels;
     k.bytes /= kernels;
-    k.elements = out.form == "clip" ? 0 : k.elements / kernels;
+    k.elements *= (out.form == "clip" ? 2 * kClippingWork : 1) / kernels;
     out.graphed = false;
     return true;
   }
@@ -141,9 +142,8 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
   out.job = load_job(*job, file, context);
   out.step_seconds = row.number("step_seconds", 0).value_or(0);
   out.job.plan.launch_blocking = record.launch_blocking;
-  row.object("host_seconds");
-  auto host = row.object("least_host_seconds");
-  if (!host) host = row.object("host_seconds");
+  row.object("least_host_seconds");  // steps are predicted as they usually are
+  auto host = row.object("host_seconds");
   if (!host && out.step_seconds <= 0)
     row.missing("host_seconds", "forward, backward and step in seconds, or step_seconds");
   if (host)

@@ -79,6 +79,7 @@ void BackwardPass::launch(const Op& op) {
     p_.writer.launch(int8_widening(p_.view, op));
   }
   p_.exchanges.launch_backward(op, linear_backward_kernels(p_.view, op, type));
+  p_.writer.launch(routing_kernels(p_.view, op, Issue::autograd));
 }
 
 /// Allocates and hands on the gradients of what the op read. `g`: of its result.
@@ -315,7 +316,7 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     p_.gradients.give(in, g);
   } else if (op.kind == OpKind::view && p_.gradients.has(in)) {
     // Slices of one tensor gather their gradients in one buffer; the first makes it.
-    p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::nested, out,
+    p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::inner, out,
                                    3 * p_.view.moved(in, out), p_.view.count_of(in)));
   } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp ||
              op.kind == OpKind::deviation) {

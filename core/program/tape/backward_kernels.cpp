@@ -30,7 +30,7 @@ class BackwardList {
   }
   /// A further one of the same call.
   BackwardList& then(KernelKind kind, double bytes, double elements) {
-    list_.add(memory_kernel(kind, Issue::nested, type_, bytes, elements));
+    list_.add(memory_kernel(kind, Issue::inner, type_, bytes, elements));
     return *this;
   }
   /// A node that starts nothing.
@@ -79,7 +79,7 @@ KernelList BackwardList::mul() {
     const bool plain = view_.count_of(other) == count_ && factor.dtype == type_ && !factor.sliced;
     list_.add(memory_kernel(plain ? KernelKind::elementwise : KernelKind::strided, issue, type_,
                             2 * whole_ + view_.moved(other, factor.dtype), count_));
-    issue = Issue::nested;
+    issue = Issue::inner;
     if (view_.count_of(op_.in[k]) == count_) continue;
     // The gradient is summed to the operand's size.
     const Extent operand = view_.extent_of(op_.in[k]);
@@ -161,18 +161,18 @@ LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& o
   // Without an input value the op reads the batch itself (pixels, audio features).
   if (op.in[0] != kNone && view.state(op.in[0]).needs_grad) {
     kernels.input = forward;
-    kernels.input->issue = Issue::autograd;
+    kernels.input->issue = Issue::linear_node;
     std::swap(kernels.input->n, kernels.input->k);
   }
   if (view.trains(op.weight)) {
     kernels.weight = forward;
-    kernels.weight->issue = kernels.input ? Issue::nested : Issue::autograd;
+    kernels.weight->issue = Issue::linear_node;
     kernels.weight->m = forward.n;
     kernels.weight->n = forward.k;
     kernels.weight->k = forward.m;
   }
   if (view.trains(op.bias))
-    kernels.bias = memory_kernel(KernelKind::column_sum, Issue::nested, type,
+    kernels.bias = memory_kernel(KernelKind::column_sum, Issue::inner, type,
                                  view.moved(op.out, type), view.count_of(op.out));
   return kernels;
 }

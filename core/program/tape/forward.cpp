@@ -220,6 +220,7 @@ void ForwardPass::launch(const Op& op, DType type) {
     return;
   }
   if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
+  p_.writer.launch(routing_kernels(p_.view, op, Issue::python));
   launch_product(op, type);
   if (op.bias != kNone && p_.view.casts(op) && p_.view.parameter_type(op.bias) != type &&
       !p_.view.parameter(op.weight).quantized())
@@ -238,9 +239,19 @@ void ForwardPass::hold_input(const Op& op, StorageId input) {
         std::max(p_.run.outliers_at_most, p_.view.bytes_of(op.in[0], p_.view.read_type(op, 0)));
 }
 
+namespace {
+
+/// Experts are a function's work, all others modules of their own.
+Kernel called(const Op& op, Kernel product) {
+  if (op.kind == OpKind::linear) product.issue = Issue::linear;
+  return product;
+}
+
+}  // namespace
+
 void ForwardPass::launch_product(const Op& op, DType type) {
   if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
-    return p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
+    return p_.exchanges.launch_forward(op, called(op, product_kernel(p_.view, op, type)));
   p_.writer.launch(int8_casts(p_.view, op));
   Kernel product = product_kernel(p_.view, op, DType::i8);
   product.issue = Issue::nested;

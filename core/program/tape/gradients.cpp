@@ -18,7 +18,7 @@ void Gradients::give(ValueId value, StorageId gradient) {
     set(value, gradient);
     return;
   }
-  writer_.launch(memory_kernel(KernelKind::elementwise, Issue::nested, state.dtype,
+  writer_.launch(memory_kernel(KernelKind::elementwise, Issue::inner, state.dtype,
                                3 * view_.moved(value, state.dtype), view_.count_of(value)));
   if (storages_.is_shared(storage(value))) {
     const StorageId sum = allocate_like(value, state.dtype);

@@ -72,12 +72,12 @@ KernelList written_view_kernels(const GraphView& view, const Op& op) {
   const double whole = view.count_of(op.out);
   const auto written = [&](double part) {  // a copy, a clone, and the copy back
     add(KernelKind::strided, Issue::autograd, whole, 2);
-    add(KernelKind::strided, Issue::nested, part, 2);
-    add(KernelKind::strided, Issue::nested, part, 2);
+    add(KernelKind::strided, Issue::inner, part, 2);
+    add(KernelKind::strided, Issue::inner, part, 2);
   };
   const auto spread = [&](double part) {  // zeros, and the copy into them
     add(KernelKind::elementwise, Issue::autograd, whole, 1);
-    add(KernelKind::strided, Issue::nested, part, 2);
+    add(KernelKind::strided, Issue::inner, part, 2);
   };
   if (op.in_place == InPlace::view) {
     spread(whole);
@@ -86,11 +86,11 @@ KernelList written_view_kernels(const GraphView& view, const Op& op) {
   }
   const double part = static_cast<double>(elements(part_of(view, op), view.sizes()));
   written(part);
-  add(KernelKind::elementwise, Issue::nested, part, 1);
+  add(KernelKind::elementwise, Issue::inner, part, 1);
   spread(part);
-  add(KernelKind::elementwise, Issue::nested, whole, 3);
+  add(KernelKind::elementwise, Issue::inner, whole, 3);
   written(part);
-  add(KernelKind::column_sum, Issue::nested, part, 1);
+  add(KernelKind::column_sum, Issue::inner, part, 1);
   return list;
 }
 

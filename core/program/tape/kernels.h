@@ -37,6 +37,9 @@ LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& o
 KernelList backward_kernels(const GraphView& view, const Op& op);
 
 // Parts of both passes.
+/// What puts rows into the experts' order and back, for each grouped product: numbers and indices,
+/// not rows. Nothing where a framework's own kernels do it.
+KernelList routing_kernels(const GraphView& view, const Op& op, Issue issue);
 KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue issue);
 KernelList vocabulary_loss_kernels(const GraphView& view, const Op& op, Issue issue);
 

@@ -102,6 +102,27 @@ KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue iss
   return list;
 }
 
+/// Sorting, its inverse, counts and masks forward, and what adds rows up by index backward
+/// (transformers/integrations/moe.py, grouped_mm_experts_forward). A layer of Mixtral started 67
+/// kernels more than its graph has, of both passes of two products (h200-tiny-steps.json).
+KernelList routing_kernels(const GraphView& view, const Op& op, Issue issue) {
+  KernelList list;
+  const Graph& graph = view.graph();
+  if (op.kind != OpKind::grouped_linear || graph.fuses() || graph.routes_in_f32()) return list;
+  const bool backward = issue == Issue::autograd;
+  constexpr double kIndex = 8;  // bytes
+  const auto rows = static_cast<double>(elements({1, op.work.scale}, view.sizes()));
+  const auto add = [&](Issue how, std::int32_t calls) {
+    Kernel kernel =
+        memory_kernel(KernelKind::elementwise, how, DType::i64, 2 * kIndex * rows, rows);
+    kernel.calls = calls;
+    list.add(kernel);
+  };
+  if (!backward) add(issue, 6);
+  add(Issue::nested, backward ? 18 : 10);
+  return list;
+}
+
 /// Of an fp32 copy: the copy, the largest, the difference, the exponential, the sum and the
 /// quotient, each a kernel; backward one product and the cast. Else two kernels that read the
 /// logits and write over them.

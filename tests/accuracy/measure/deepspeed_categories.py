@@ -59,12 +59,15 @@ def _sizes(groups, device_type):
 
 
 def watch_buckets(optimizer, sizes):
-    """Makes setup_buckets add the bytes it allocates to `sizes`, where a stage allocates its buckets lazily."""
+    """Makes setup_buckets add the bytes it allocates to `sizes`, where a stage allocates its buckets lazily. It is called for
+    every gradient, and allocates for the first of a backward pass: only there is memory looked at, which takes long."""
     original = getattr(optimizer, "setup_buckets", None)
     if original is None:
         return
 
     def setup_buckets(*arguments, **options):
+        if getattr(optimizer, "ready_for_gradients", False):
+            return original(*arguments, **options)
         before = torch.cuda.memory_allocated()
         original(*arguments, **options)
         allocated = torch.cuda.memory_allocated() - before

@@ -4,7 +4,7 @@ import os
 
 from jobs import data_ranks
 
-PROGRAM_VERSION = "1"
+PROGRAM_VERSION = "2"  # 1: run_deepspeed.py looked at memory in every gradient's hook (stages 1 and 2)
 
 
 def make_record(case, program, environment, counts, ranks, timing):

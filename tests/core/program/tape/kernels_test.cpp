@@ -42,7 +42,7 @@ TEST(Kernels, OfALinearMultiplyRowsByItsWeight) {
   EXPECT_EQ(flops_of(*backward.input), flops_of(forward));
   EXPECT_EQ(flops_of(*backward.weight), flops_of(forward));
   EXPECT_EQ(backward.weight->k, kTestTokens);  // it sums over rows
-  EXPECT_EQ(backward.weight->issue, Issue::nested);
+  EXPECT_EQ(backward.weight->issue, Issue::linear_node);
 }
 
 TEST(Kernels, OfALinearWhoseInputNeedsNoGradientMakeOnlyTheWeights) {
@@ -52,7 +52,7 @@ TEST(Kernels, OfALinearWhoseInputNeedsNoGradientMakeOnlyTheWeights) {
   EXPECT_FALSE(kernels.input);
   EXPECT_FALSE(kernels.bias);
   ASSERT_TRUE(kernels.weight);
-  EXPECT_EQ(kernels.weight->issue, Issue::autograd);
+  EXPECT_EQ(kernels.weight->issue, Issue::linear_node);
 }
 
 TEST(Kernels, OfASumReadBothAndWriteOne) {
@@ -74,7 +74,7 @@ TEST(Kernels, OfAProductOfTwoActivationsMakeAGradientForEach) {
   const KernelList list = OneOp(OpKind::mul, true).backward();
   ASSERT_EQ(list.size(), 2U);
   EXPECT_EQ(list[0].issue, Issue::autograd);
-  EXPECT_EQ(list[1].issue, Issue::nested);
+  EXPECT_EQ(list[1].issue, Issue::inner);
   EXPECT_EQ(list[0].bytes, 3 * kBytes);
 }
 

@@ -1,0 +1,68 @@
+// What of a segment takes the host's time beside kernels: modules, checkpoints, experts' routing.
+#include <gtest/gtest.h>
+
+#include "core/program/tape/tape_testing.h"
+#include "program/tape.h"
+#include "support/plan_testing.h"
+
+namespace shardplan::tape {
+namespace {
+
+TapeRun run_of(const Model& model, const Segment& segment, TapeMode mode,
+               const TapeOptions& options = {}) {
+  return run_tape(model, segment, kTestPure, kTestSizes, kTestPure.params, mode, options);
+}
+
+std::int32_t calls(const std::vector<Kernel>& kernels, Issue issue) {
+  std::int32_t sum = 0;
+  for (const Kernel& k : kernels)
+    if (k.issue == issue) sum += k.calls;
+  return sum;
+}
+
+TEST(HostCalls, OfALinearAreItsModulesAndOneForEachProductBackward) {
+  const Model model = two_linears();
+  const TapeRun run = run_of(model, model.segments.front(), TapeMode::keep);
+  EXPECT_EQ(calls(run.forward_kernels, Issue::linear), 2);
+  EXPECT_EQ(calls(run.backward_kernels, Issue::linear_node), 4);
+}
+
+TEST(HostCalls, OfACheckpointStandBesideBothOfItsForwardPasses) {
+  const Model model = two_linears();
+  const Segment& segment = model.segments.front();
+  EXPECT_EQ(calls(run_of(model, segment, TapeMode::keep).forward_kernels, Issue::checkpoint), 0);
+  EXPECT_EQ(calls(run_of(model, segment, TapeMode::discard).forward_kernels, Issue::checkpoint), 1);
+  EXPECT_EQ(calls(run_of(model, segment, TapeMode::redo).backward_kernels, Issue::recompute), 1);
+  EXPECT_EQ(calls(run_of(model, segment, TapeMode::redo, {.module_calls = true}).backward_kernels,
+                  Issue::recompute),
+            0);
+}
+
+/// Of the numbers that put rows in order, in 64 bits.
+std::int32_t index_kernels(const std::vector<Kernel>& kernels) {
+  std::int32_t sum = 0;
+  for (const Kernel& k : kernels)
+    if (k.type == DType::i64) sum += k.calls;
+  return sum;
+}
+
+TEST(HostCalls, OfExpertsPutTokensInOrderUnlessMegatronDoes) {
+  const auto mixtral = [](const BuildOptions& options) {
+    return model_of(
+        R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 128,
+            "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 4,
+            "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 128})",
+        options);
+  };
+  const auto launched = [](const Model& model) {
+    std::int32_t sum = 0;
+    for (const Segment& segment : model.segments)
+      sum += index_kernels(run_of(model, segment, TapeMode::keep).backward_kernels);
+    return sum;
+  };
+  EXPECT_EQ(launched(mixtral({})), 2 * 18);
+  EXPECT_EQ(launched(mixtral({.kernels = KernelSet::megatron})), 0);
+}
+
+}  // namespace
+}  // namespace shardplan::tape
