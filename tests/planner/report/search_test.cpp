@@ -89,7 +89,9 @@ TEST(SearchSection, GivesAReasonForEveryChoice) {
     EXPECT_TRUE(std::any_of(reasons->rows.begin(), reasons->rows.end(), [&](const Row& row) {
       return row.id.starts_with(axis);
     })) << axis;
-  EXPECT_EQ(table_of(section, "front")->rows.size(), found.search->front.size());
+  constexpr std::size_t kMostRows = 20;  // of a page, however long the front is
+  EXPECT_EQ(table_of(section, "front")->rows.size(),
+            std::min(found.search->front.size(), kMostRows));
 }
 
 TEST(SearchSection, SaysWhatComesClosestWhenNothingFits) {
