@@ -114,8 +114,6 @@ std::optional<std::int64_t> fused_bytes(const RolloutEngine& engine, const Model
   share.workload.sequence_length = 1;
   share.workload.generation.new_tokens = 0;
   if (generator.facts.has_state || degree_problem(generator, share)) return std::nullopt;
-  const bool adapted = std::ranges::any_of(generator.parameters, &Parameter::adapter);
-  if (adapted && engine.tensor_parallel > 1) return std::nullopt;  // no published cut
   const RankModel network(generator, share);
   const ModelRun run = run_pass(network.model(), share, {1, 0}, nullptr);
   std::int64_t most = 0;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "json/given_texts.h"
-#include "questions/prompt_thread.h"
 
 namespace shardplan {
 namespace {
@@ -45,9 +44,9 @@ void for_each_index(std::size_t count, unsigned threads,
     }
   };
   {
-    std::vector<PromptThread> others;
+    std::vector<std::jthread> others;
     const std::size_t most = std::min<std::size_t>(threads, count);
-    for (std::size_t t = 1; t < most; ++t) others.emplace_back(run, t);
+    for (std::size_t t = 1; t < most; ++t) others.emplace_back(run);
     run();
   }
   if (failure.error) std::rethrow_exception(failure.error);
