@@ -95,5 +95,29 @@ TEST(PublishedVerl, WhatRanIsNotSaidNotToFit) {
   EXPECT_LE(wrong, 2U);
 }
 
+/// With another batch: the scripts take all of it in one pass.
+Json with_batch(Json row, std::int64_t of_each_gpu) {
+  for (auto& [key, value] : row.at("settings").items())
+    if (key.find("batch_size") != std::string::npos)
+      value = of_each_gpu * row.at("gpus").get<std::int64_t>();
+  return row;
+}
+
+// Batches that their authors tried up to the largest that runs.
+TEST(PublishedVerl, BatchesThatFailedAreNotSaidToFit) {
+  std::size_t ran = 0, failed = 0, denied = 0;
+  for (const Json& row : table().at("rows"))
+    for (const Json& tried : row.value("tried_per_gpu", Json::array())) {
+      const Fit fit = estimate_of(with_batch(row, tried.at(0).get<std::int64_t>())).verdict.gpu.fit;
+      const bool runs = tried.at(1).get<bool>();
+      ++(runs ? ran : failed);
+      if (runs && fit == Fit::does_not_fit) ++denied;
+      EXPECT_TRUE(runs || fit != Fit::fits) << row.at("script") << ", " << tried.dump();
+    }
+  EXPECT_EQ(ran, 13U);
+  EXPECT_EQ(failed, 15U);
+  EXPECT_LE(denied, 1U);  // the 7B network at 100 samples, of which 101 did not run
+}
+
 }  // namespace
 }  // namespace shardplan::published_verl_test
