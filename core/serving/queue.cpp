@@ -27,10 +27,10 @@ double pass_seconds(const ServedNetwork& network, const Lengths& l, double decod
 SteadyState steady(const ServedNetwork& network, const Lengths& l, double sequences,
                    double together) {
   SteadyState s;
-  const double room = std::max(1.0, l.most - sequences);
-  s.prompt_tokens = std::min(sequences * l.prompt / l.answer, room);
-  s.decoding =
-      l.prompt > 0 ? std::min(sequences, s.prompt_tokens / l.prompt * l.answer) : sequences;
+  // Those whose prompts wait take no token of a pass.
+  s.decoding = std::min(sequences, l.most / (1 + l.prompt / l.answer));
+  s.prompt_tokens = s.decoding * l.prompt / l.answer;
+  const double room = std::max(1.0, l.most - s.decoding);
   s.taken = std::min(std::max(s.prompt_tokens, together), room);
   // None takes prompts where all of a prompt is shared.
   s.share = s.taken > 0 ? s.prompt_tokens / s.taken : 0;

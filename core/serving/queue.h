@@ -18,7 +18,8 @@ struct SteadyState {
 
 /// `sequences` are there at once. A prompt is taken in whole where a pass has room for it, so that
 /// some passes take prompts and others none (vllm/v1/core/sched/scheduler.py, schedule). Where
-/// passes have no room for that many, prompts decide how many sequences decode.
+/// passes have no room for that many, prompts decide how many sequences decode, and the others wait
+/// for theirs.
 SteadyState steady_state(const ServedNetwork& network, const Plan& plan, double sequences);
 
 /// From the first pass to the last token of so many requests, all of which wait at the start.

@@ -22,6 +22,7 @@ struct Row {
   double token_seconds = 0;      ///< from token to token while no prompt is taken in; 0: not said
   std::string stated_gpu;        ///< where `gpu` is another than its source states
   bool held_out = false;         ///< of another source than the constants of its engine
+  bool prompts_assumed = false;  ///< the source does not say how long prompts are
   bool refused = false;          ///< shardplan does not model this kind yet
   Json workload;
 
@@ -42,6 +43,7 @@ inline std::vector<Row> rows() {
       row.held_at_once = family.value("held_at_once", false);
       row.keep_coming = family.value("keep_coming", false);
       row.held_out = family.value("held_out", false);
+      row.prompts_assumed = family.value("prompts_assumed", false);
       row.refused = family.contains("refused");
       if (!times.empty() && !times.at(i).is_null())
         row.token_seconds = times.at(i).get<double>() / 1e3;

@@ -317,9 +317,13 @@ class RlhfLoader {
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
   }
 
-  /// A model with a cache, as an engine of its own runs it or as its trainer does.
+  /// A model with a cache, as its trainer runs it or as an engine of its own does, into whose
+  /// weights adapters are merged.
   Model generator_of(RoleKind kind, Plan plan, bool in_engine) const {
-    if (in_engine) plan.framework = Framework{.kind = default_framework(1)};
+    if (in_engine) {
+      plan.framework = Framework{.kind = default_framework(1)};
+      plan.workload.lora.reset();
+    }
     BuildOptions options = build_options(plan);
     options.cached = true;
     if (in_engine) {

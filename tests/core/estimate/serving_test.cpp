@@ -146,6 +146,19 @@ TEST(Serving, ProfilesFusedKernelsOfItsShare) {
   EXPECT_EQ(activations(8), kLogits);
 }
 
+// Of D sequences that decode, and D / 64 prompts of 512 tokens that begin, 1,024 tokens are a
+// pass's all: the others wait for their prompts, and are no reason to take fewer of these.
+TEST(Serving, MoreSequencesThanPromptsComeInForSlowNothing) {
+  const auto of = [](std::int64_t sequences) {
+    const Json engine = {{"max_num_batched_tokens", 1024}, {"max_num_seqs", sequences}};
+    return *estimated(served({{"prompt_length", 512}, {"new_tokens", 64}, {"engine", engine}}))
+                .serving;
+  };
+  const ServingEstimate few = of(256), all = of(1024);
+  EXPECT_DOUBLE_EQ(all.prompt_tokens, 1024.0 / (1 + 512.0 / 64) * 512 / 64);
+  EXPECT_DOUBLE_EQ(all.tokens_per_second, few.tokens_per_second);
+}
+
 // A batch that is there from the start: its prompts, then a pass for each token with all of them.
 TEST(Serving, RequestsThatWaitAreAnsweredRoundByRound) {
   const auto waiting = [](std::int64_t requests) {
@@ -194,7 +207,7 @@ TEST(Serving, LargeExchangesAreTheLibrarys) {
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
   const ServingEstimate s =
       *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;
-  EXPECT_DOUBLE_EQ(s.prompt_tokens, 8192 - static_cast<double>(s.sequences));
+  EXPECT_DOUBLE_EQ(s.prompt_tokens, 8192 / (1 + 16.0 / 8000));  // and the rest decode
   EXPECT_NEAR(s.tokens_per_second * s.token_seconds, s.prompt_tokens / 8000 * 16, 1e-9);
 }
 
