@@ -86,8 +86,8 @@ TEST(PublishedVerl, WhatRanIsNotSaidNotToFit) {
     EXPECT_TRUE(fits_without_fragmentation(e)) << script;
     if (e.verdict.gpu.fit != Fit::does_not_fit) continue;
     ++wrong;
-    // All parameters are trained in fp32. verl tells the allocator to use expandable segments
-    // (fsdp_workers.py, rollout_mode), which is not modelled of it.
+    // All parameters are trained in fp32: what the allocator is said to hold of the optimizer's
+    // step beyond live tensors.
     EXPECT_EQ(row.at("task"), "GRPO") << script << ": " << e.device.point;
   }
   EXPECT_EQ(judged, 10U);
