@@ -18,6 +18,7 @@ asm(".symver old_fstat, __fxstat@GLIBC_2.2.5");
 asm(".symver old_pthread_create, pthread_create@GLIBC_2.2.5");
 asm(".symver old_pthread_join, pthread_join@GLIBC_2.2.5");
 asm(".symver old_pthread_once, pthread_once@GLIBC_2.2.5");
+asm(".symver old_pthread_attr_setaffinity_np, pthread_attr_setaffinity_np@GLIBC_2.3.4");
 
 extern "C" {
 
@@ -31,6 +32,7 @@ int old_fstat(int layout, int file, struct stat* result);
 int old_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int old_pthread_join(pthread_t, void**);
 int old_pthread_once(pthread_once_t*, void (*)());
+int old_pthread_attr_setaffinity_np(pthread_attr_t*, size_t, const cpu_set_t*);
 
 double exp(double x) {
   return old_exp(x);
@@ -67,6 +69,9 @@ int pthread_join(pthread_t thread, void** result) {
 }
 int pthread_once(pthread_once_t* once, void (*run)()) {
   return old_pthread_once(once, run);
+}
+int pthread_attr_setaffinity_np(pthread_attr_t* attributes, size_t size, const cpu_set_t* set) {
+  return old_pthread_attr_setaffinity_np(attributes, size, set);
 }
 
 /// glibc 2.32 says here that there is one thread, and std::shared_ptr counts without atomics then.

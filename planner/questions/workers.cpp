@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "json/given_texts.h"
+#include "questions/prompt_thread.h"
 
 namespace shardplan {
 namespace {
@@ -44,9 +45,9 @@ void for_each_index(std::size_t count, unsigned threads,
     }
   };
   {
-    std::vector<std::jthread> others;
+    std::vector<PromptThread> others;
     const std::size_t most = std::min<std::size_t>(threads, count);
-    for (std::size_t t = 1; t < most; ++t) others.emplace_back(run);
+    for (std::size_t t = 1; t < most; ++t) others.emplace_back(run, t);
     run();
   }
   if (failure.error) std::rethrow_exception(failure.error);
