@@ -150,6 +150,12 @@ void ProgramBuilder::wait(Stream stream, std::int64_t but_last) {
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::empty_cache() {
+  Event e;
+  e.kind = Event::Kind::empty_cache;
+  program_.events.push_back(e);
+}
+
 void ProgramBuilder::synchronize() {
   Event e;
   e.kind = Event::Kind::synchronize;

@@ -77,6 +77,7 @@ struct Event {
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
     once,             ///< here one of the steps does what Program::once[count] lists
+    empty_cache,      ///< the allocator gives cached segments back to the driver
     gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
@@ -265,6 +266,7 @@ class ProgramBuilder {
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);
   void end_repeat();
+  void empty_cache();
   void gradients_whole();
 
  private:

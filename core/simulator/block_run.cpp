@@ -58,6 +58,11 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
       case Kind::end_repeat:
         end_repeat();
         break;
+      case Kind::empty_cache:
+        take_all();
+        allocator_.empty_cache();
+        ++at_;
+        break;
       case Kind::clock:
         move_clocks(script_->moves[static_cast<std::size_t>(row.number)]);
         ++at_;

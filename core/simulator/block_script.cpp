@@ -144,6 +144,9 @@ class ScriptWriter {
           close(open.back());
           open.pop_back();
           break;
+        case Event::Kind::empty_cache:
+          add(Kind::empty_cache, 0, 0);
+          break;
         case Event::Kind::gradients_whole:
           break;
         default:

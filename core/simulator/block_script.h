@@ -24,6 +24,7 @@ struct BlockRow {
     end_repeat,    ///< the last of them
     only_in_step,  ///< the rows before row `number` belong to step `amount` alone
     not_in_step,   ///< the same of all other steps
+    empty_cache,   ///< cached segments are given back
     clock,         ///< move `number`: the host and the streams get on
   };
   Kind kind = Kind::alloc;

@@ -67,6 +67,7 @@ class Simulation {
         return trace_ != nullptr;
       case Event::Kind::end_phase:
       case Event::Kind::once:
+      case Event::Kind::empty_cache:
       case Event::Kind::gradients_whole:
       case Event::Kind::mark:
       case Event::Kind::throttle:

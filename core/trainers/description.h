@@ -20,6 +20,15 @@ struct OwnOptimizer {
   const OptimizerDescription* runs = nullptr;
 };
 
+/// When a trainer of several models has the allocator give cached segments back to the driver.
+struct EmptiesCache {
+  bool before_engine_wakes = false;
+  bool when_engine_has_weights = false;
+  bool when_engine_sleeps = false;
+  bool when_parameters_leave = false;  ///< a model's, to the host
+  bool after_training = false;         ///< of a model, when its optimizer has stepped
+};
+
 struct TrainerDescription {
   std::string_view name;         ///< in jobs
   std::string_view words;        ///< for people
@@ -102,6 +111,7 @@ struct TrainerDescription {
   /// what a unit gathers in the type of the shards (_state_dict_utils.py,
   /// _sharded_post_state_dict_hook).
   bool copies_shards = false;
+  EmptiesCache empties_cache;
   /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
   bool chunks_distillation = false;
   /// Preference training holds on to all fp32 logits of the trained model while a reference scores.

@@ -35,6 +35,12 @@ constinit const TrainerDescription kTrainer{
     .scores_micro_batches = true,
     .divides_sequences = true,
     .copies_shards = true,
+    // fsdp_workers.py, rollout_mode and trainer_mode (aggressive_empty_cache); utils/fsdp_utils.py,
+    // offload_fsdp_model_to_cpu. The table's own version (2025-04, c62e7ac7b) does the same.
+    .empties_cache = {.before_engine_wakes = true,
+                      .when_engine_has_weights = true,
+                      .when_engine_sleeps = true,
+                      .when_parameters_leave = true},
     .fused_head = &verl_head_loss::kKernel,
     .token_loss = &verl_loss::kInPlace,
     .kept_token_loss = &verl_kept_loss::kKernel,

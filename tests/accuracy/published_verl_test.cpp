@@ -71,7 +71,7 @@ bool fits_without_fragmentation(const Estimate& e) {
 }
 
 TEST(PublishedVerl, WhatRanIsNotSaidNotToFit) {
-  std::size_t judged = 0, refused = 0, wrong = 0;
+  std::size_t judged = 0, refused = 0;
   for (const Json& row : table().at("rows")) {
     const auto script = row.at("script").get<std::string>();
     if (keeps_heads_twice(row)) {
@@ -84,15 +84,10 @@ TEST(PublishedVerl, WhatRanIsNotSaidNotToFit) {
     RecordProperty(script, std::to_string(e.device.point >> 20) + " of " +
                                std::to_string(e.usable_bytes >> 20) + " MiB");
     EXPECT_TRUE(fits_without_fragmentation(e)) << script;
-    if (e.verdict.gpu.fit != Fit::does_not_fit) continue;
-    ++wrong;
-    // All parameters are trained in fp32: what the allocator is said to hold of the optimizer's
-    // step beyond live tensors.
-    EXPECT_EQ(row.at("task"), "GRPO") << script << ": " << e.device.point;
+    EXPECT_NE(e.verdict.gpu.fit, Fit::does_not_fit) << script << ": " << e.device.point;
   }
   EXPECT_EQ(judged, 10U);
   EXPECT_EQ(refused, 2U);
-  EXPECT_LE(wrong, 2U);
 }
 
 /// With another batch: the scripts take all of it in one pass.
@@ -116,6 +111,7 @@ TEST(PublishedVerl, BatchesThatFailedAreNotSaidToFit) {
     }
   EXPECT_EQ(ran, 13U);
   EXPECT_EQ(failed, 15U);
+  RecordProperty("denied", static_cast<int>(denied));
   EXPECT_LE(denied, 1U);  // the 7B network at 100 samples, of which 101 did not run
 }
 

@@ -142,7 +142,9 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const bool wakes = is_here(*rlhf.rollout) && rlhf.rollout->sleep_level > 0;
   Program program;
   ProgramBuilder b(program);
+  const EmptiesCache& empties = actor.plan.trainer->empties_cache;
   b.begin_phase(Phase::prefill);
+  if (empties.before_engine_wakes) b.empty_cache();
   bring(b, training, actor, Needed::parameters, true);
   const std::int64_t collected = collect_weights(b, rlhf, training);
   // A state_dict that copies nothing has the shards, wherever the model goes meanwhile.
@@ -156,10 +158,12 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
+  if (empties.when_engine_has_weights) b.empty_cache();
   if (wakes) b.alloc(Category::kv_cache, memory.cache);
   if (wakes) b.free(Category::kv_cache, memory.cache);
   if (wakes) move_weights(b, *rlhf.rollout, memory, false);
   if (wakes) b.free(Category::parameters, memory.weights);
+  if (empties.when_engine_sleeps) b.empty_cache();
   if (rlhf.judge) wake_judge(b, *rlhf.judge);
   b.end_phase(Phase::prefill);
   return program;

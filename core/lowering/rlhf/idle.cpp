@@ -1,5 +1,11 @@
 #include "lowering/rlhf/idle.h"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "trainers/description.h"
+
 namespace shardplan {
 namespace {
 
@@ -10,6 +16,18 @@ bool is_state(const Event& e) {
 
 bool is_optimizers(const Event& e) {
   return e.category == Category::optimizer_states || e.category == Category::master_parameters;
+}
+
+/// Tensor by tensor, neighbours of equal count layer by layer: a block each.
+void add_blocks(ProgramBuilder& b, const std::vector<Event>& tensors, bool there) {
+  for (auto from = tensors.begin(); from != tensors.end();) {
+    const auto to =
+        std::find_if(from, tensors.end(), [&](const Event& e) { return e.count != from->count; });
+    b.begin_repeat(from->count);
+    for (; from != to; ++from)
+      there ? b.alloc(from->category, from->bytes) : b.free(from->category, from->bytes);
+    b.end_repeat();
+  }
 }
 
 }  // namespace
@@ -45,14 +63,15 @@ bool brings_states(const RlhfPart& part) {
 }
 
 void bring(ProgramBuilder& b, const Program& states, const Role& role, Needed needed, bool there) {
-  std::int64_t moved = 0;
-  for (const Event& e : states.resident) {
-    if (!is_away(role, e) || (is_optimizers(e) && needed == Needed::parameters)) continue;
-    const std::int64_t bytes = checked_mul(e.bytes, e.count);
-    there ? b.alloc(e.category, bytes) : b.free(e.category, bytes);
-    moved = checked_add(moved, bytes);
-  }
+  const auto moves = [&](const Event& e) {
+    return is_away(role, e) && !(is_optimizers(e) && needed == Needed::parameters);
+  };
+  std::vector<Event> moving;
+  std::ranges::copy_if(states.resident, std::back_inserter(moving), moves);
+  const std::int64_t moved = total_bytes(moving);
   if (moved == 0) return;
+  add_blocks(b, moving, there);
+  if (!there && role.plan.trainer->empties_cache.when_parameters_leave) b.empty_cache();
   b.copy(LinkKind::host, there, moved, there ? "a model to the GPU" : "a model away");
   b.wait(Stream::copy);
 }

@@ -233,6 +233,14 @@ std::int64_t held_logits(const Rlhf& rlhf) {
                   kAllocationUnit);
 }
 
+/// States that come from the host before every pass are not made by the first step besides.
+Program without_brought(Program program, const Role& role) {
+  for (EventsOfOneStep& once : program.once)
+    if (once.makes_residents)
+      std::erase_if(once.events, [&](const Event& e) { return is_away(role, e); });
+  return program;
+}
+
 /// Puts the parts of an iteration one after the other.
 class Iteration {
  public:
@@ -285,7 +293,10 @@ class Iteration {
     if (order_ != nullptr) order_->push_back(static_cast<std::size_t>(&part - parts_.data()));
     if (away) b_.begin_phase(around);
     if (away) bring(b_, states_of(part), *part.role, needed, true);
-    append_events(whole_, part.program, as, after_forward);
+    if (away)
+      append_events(whole_, without_brought(part.program, *part.role), as, after_forward);
+    else
+      append_events(whole_, part.program, as, after_forward);
     if (away) bring(b_, states_of(part), *part.role, needed, false);
     if (away) b_.end_phase(as.value_or(Phase::step));
   }
