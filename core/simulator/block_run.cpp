@@ -44,8 +44,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         ++at_;
         break;
       case Kind::begin_phase:
-        phase_ = static_cast<std::size_t>(row.number);
-        note_peak();
+        begin_phase(row);
         ++at_;
         break;
       case Kind::end_phase:
@@ -59,19 +58,15 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         end_repeat();
         break;
       case Kind::empty_cache:
-        take_all();
-        allocator_.empty_cache();
-        ++at_;
+        empty_cache();
         break;
       case Kind::clock:
         move_clocks(script_->moves[static_cast<std::size_t>(row.number)]);
         ++at_;
         break;
       case Kind::only_in_step:
-        at_ = row.amount == step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
-        break;
       case Kind::not_in_step:
-        at_ = row.amount != step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
+        enter(row);
         break;
     }
   }
@@ -125,6 +120,24 @@ void BlockRun::note_peak() {
   if (requested_ < most_requested_[phase_]) return;
   most_requested_[phase_] = requested_;
   rests_[phase_].peak = allocator_.allocated() - requested_;
+}
+
+void BlockRun::begin_phase(const BlockRow& row) {
+  phase_ = static_cast<std::size_t>(row.number);
+  note_peak();
+}
+
+void BlockRun::empty_cache() {
+  take_all();
+  allocator_.empty_cache();
+  ++at_;
+}
+
+/// Rows of some steps only: goes on with them, or behind them.
+void BlockRun::enter(const BlockRow& row) {
+  const bool named = row.amount == step_;
+  const bool only = row.kind == BlockRow::Kind::only_in_step;
+  at_ = named == only ? at_ + 1 : static_cast<std::size_t>(row.number);
 }
 
 void BlockRun::end_phase() {

@@ -100,6 +100,9 @@ class BlockRun {
   void take_passed();
   void take_all();
   void note_peak();
+  void begin_phase(const BlockRow& row);
+  void empty_cache();
+  void enter(const BlockRow& row);
   void end_phase();
   void begin_repeat(const BlockRow& row);
   void end_repeat();

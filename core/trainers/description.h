@@ -26,7 +26,6 @@ struct EmptiesCache {
   bool when_engine_has_weights = false;
   bool when_engine_sleeps = false;
   bool when_parameters_leave = false;  ///< a model's, to the host
-  bool after_training = false;         ///< of a model, when its optimizer has stepped
 };
 
 struct TrainerDescription {
