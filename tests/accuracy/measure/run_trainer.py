@@ -119,8 +119,10 @@ def _command(case, path, output):
 
 
 def _visible(case):
-    """As many GPUs as the case's job has: on a machine with more, HF Trainer would spread one process over them all."""
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(world_of(case["job"]))))}
+    """As many GPUs as the case's job has: on a machine with more, HF Trainer would spread one process over them all.
+    Of those that this program was given, if it was."""
+    given = [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if one] or map(str, range(world_of(case["job"])))
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(list(given)[:world_of(case["job"])])}
 
 
 def _start(path, case, options):
