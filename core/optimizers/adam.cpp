@@ -16,7 +16,7 @@ constinit const OptimizerDescription kDescription{
     .words = "Adam",
     .states = adam::kStates,
     .variants = adam::kVariants,
-    .deepspeed = {.types = kTypes, .on_cpu = true},
+    .deepspeed = {.types = kTypes, .on_cpu = true, .fused = true},
     .megatron = "adam",
     .evidence = {{{Source::exact, "a record with amsgrad, and AdamW's"},
                   {Source::exact, "AdamW's records: the same class"},

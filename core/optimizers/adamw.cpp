@@ -15,7 +15,7 @@ constinit const OptimizerDescription kDescription{
     .words = "AdamW",
     .states = adam::kStates,
     .variants = adam::kVariants,
-    .deepspeed = {.types = kTypes, .on_cpu = true},
+    .deepspeed = {.types = kTypes, .on_cpu = true, .fused = true},
     .megatron = "adam",
     .native = true,
     .evidence = {{{Source::exact, "records of one GPU and of DDP"},

@@ -116,6 +116,7 @@ struct Evidence {
 struct DeepSpeedNames {
   std::span<const std::string_view> types;  ///< of optimizer.type; the first is the usual one
   bool on_cpu = false;                      ///< has a CPU optimizer for offloaded states
+  bool fused = false;                       ///< its own is FusedAdam, which FP16_Optimizer wraps
 };
 
 struct OptimizerDescription {

@@ -82,7 +82,16 @@ TEST(TrainerRecords, HoldsThePeaksOfPairsOfTowersAndOfLlama4) {
 // Drawn by a seed (measure/draw_cases.py). As predicted 0.82 % off in the mean and 7.04 at most:
 // they taught that fp8 takes autocast's weights as they are.
 TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
-  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 25, 0.15, 0.75);
+  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 37, 0.15, 0.75);
+}
+
+// What the host took was sampled beside their steps (measure/host_sample.py). DeepSpeed's stage 0
+// was 19.9 % too high when it ran: PyTorch's AdamW has no flat copy of gradients there.
+TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
+  expect_within(peak_errors(records_asked_for({"host_beside_h200_1gpu"})), 17, 0.03, 0.13);
+  expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_deepspeed"})), 10, 0.2, 1.1);
+  expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_trainer"})), 3, 0.15, 0.4);
+  expect_within(peak_errors(records_asked_for({"host_drawn_h200_1gpu"})), 8, 0.26, 1.3);
 }
 
 TEST(TrainerRecords, KnowsItsMisses) {

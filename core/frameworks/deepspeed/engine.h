@@ -26,6 +26,9 @@ struct Engine {
   std::int64_t trainable = 0;             ///< Ψ, elements
   std::int64_t largest = 0;               ///< L: numel of the largest trainable tensor
   std::int64_t frozen_bytes = 0;
+  /// Stage 0 in 16 bits: FP16_UnfusedOptimizer, which wraps every optimizer but DeepSpeed's
+  /// FusedAdam (engine.py, _configure_fp16_optimizer).
+  bool unfused = false;
   const Stage* stage = nullptr;  ///< of a PipelineModule: the one this rank runs
 
   /// Those that a parameter is divided over at stage 3.

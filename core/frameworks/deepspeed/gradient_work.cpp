@@ -136,6 +136,16 @@ std::vector<Kernel> fp32_gradient_kernels(const GradientList& own) {
       .take();
 }
 
+std::vector<Kernel> apart_gradient_kernels(const Engine& e, const GradientList& all) {
+  return Loops(e, all)
+      .each(KernelKind::strided, narrow(e) + kWide)
+      .each(KernelKind::row_reduction, kWide)
+      .numbers(2)
+      .each(KernelKind::strided, narrow(e) + kWide)
+      .each(KernelKind::elementwise, 2 * kWide)
+      .take();
+}
+
 std::vector<Kernel> whole_gradient_kernels(const Engine& e, const GradientList& all) {
   return Loops(e, all)
       .each(KernelKind::strided, narrow(e) + kWide)

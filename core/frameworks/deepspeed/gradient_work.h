@@ -34,6 +34,9 @@ std::vector<Kernel> flat_gradient_kernels(const Engine& e, const GradientList& o
 std::vector<Kernel> parameter_casts(const Engine& e, const GradientList& own);
 /// BF16_Optimizer.step up to the update: norms of the fp32 gradients, clipping.
 std::vector<Kernel> fp32_gradient_kernels(const GradientList& own);
+/// FP16_UnfusedOptimizer.step up to the update, tensor by tensor: a cast for the norm, the norm,
+/// the gradient's cast, clipping.
+std::vector<Kernel> apart_gradient_kernels(const Engine& e, const GradientList& all);
 /// FP16_Optimizer.step: casts of every gradient, their flat copy, its norm, clipping.
 std::vector<Kernel> whole_gradient_kernels(const Engine& e, const GradientList& all);
 

@@ -154,6 +154,7 @@ struct DeepSpeedOptions {
   std::optional<double> gradient_clipping;
   std::optional<std::string> optimizer_type;  ///< optimizer.type as written: "AdamW", "Lion"
   bool torch_adam = false;                    ///< optimizer.params.torch_adam
+  bool optimizer_from_program = false;        ///< a ds_config without an optimizer block
   bool amsgrad = false;                       ///< of torch_adam
   double momentum = 0;                        ///< optimizer.params.momentum where it is given
   bool fp32_optimizer_states = true;          ///< optimizer.params, CPU Adam only

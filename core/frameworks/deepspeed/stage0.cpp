@@ -1,5 +1,5 @@
-// ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
-// BF16_Optimizer, which stage 1 takes with fp32 accumulation.
+// ZeRO stage 0: the plain engine (fp32), FP16_Optimizer and FP16_UnfusedOptimizer (fp16 and, since
+// 0.17.6, bf16), and BF16_Optimizer, which stage 1 takes with fp32 accumulation.
 #include <vector>
 
 #include "frameworks/deepspeed/expert_groups.h"
@@ -60,6 +60,20 @@ void emit_fp16_step(ProgramBuilder& b, const Model& model, const Plan& plan, con
   b.free(Category::workspace, 4 * psi);
 }
 
+/// FP16_UnfusedOptimizer.step: an fp32 cast of each gradient, which lives until the update is done,
+/// as the 16-bit gradients do.
+void emit_unfused_step(ProgramBuilder& b, const Model& model, const Engine& e,
+                       const ExpertGroups& experts, const std::vector<Updated>& updated,
+                       std::int64_t gradients) {
+  b.transient(Category::workspace, 4 * e.largest);  // get_weight_norm
+  const std::vector<OptimizerGroup> groups =
+      optimizer_groups(model, experts, e.trainable, gradients);
+  for (const OptimizerGroup& group : groups) emit_allocs(b, group.casts);
+  b.transient(Category::workspace, step_temporaries(e, updated));
+  for (const OptimizerGroup& group : groups) b.free(Category::workspace, total_bytes(group.casts));
+  b.free(Category::gradients, gradients);
+}
+
 /// Gradients are sorted, put together, averaged, and copied back one by one
 /// (buffered_allreduce_fallback).
 void issue_gradient_copies(ProgramBuilder& b, const Model& model, const Engine& e) {
@@ -75,7 +89,7 @@ void compute_update(ProgramBuilder& b, const Engine& e, const GradientList& all,
   const bool mixed = e.b == 2;
   b.synchronize();  // the host reads the check of each gradient, or the norm
   if (mixed) b.compute(overflow_kernels(e, all));
-  if (mixed) b.compute(whole_gradient_kernels(e, all));
+  if (mixed) b.compute(e.unfused ? apart_gradient_kernels(e, all) : whole_gradient_kernels(e, all));
   b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * all.elements + states), DType::f32)});
   if (mixed) b.compute(bucket_copies(e, all));  // parameters out of the masters
 }
@@ -143,7 +157,9 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
       run.segments.empty() ? e.b * psi
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
-  if (mixed) {
+  if (mixed && e.unfused) {
+    emit_unfused_step(b, model, e, experts, updated, gradients);
+  } else if (mixed) {
     emit_fp16_step(b, model, plan, e, experts, updated, gradients);
   } else {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));

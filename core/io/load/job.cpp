@@ -246,6 +246,7 @@ class JobLoader {
       if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
+    options.optimizer_from_program &= read_.from_file;
     options.moe = read_.framework.deepspeed.moe;
     options.model_dtype = read_.framework.deepspeed.model_dtype;
     options.activation_checkpointing.called =
@@ -254,9 +255,8 @@ class JobLoader {
     choose_batch(options);
     choose_precision(options, wanted, has_precision);
     price_ignored_offload();
-    const bool has_optimizer = reader_.find("optimizer") != nullptr;
     plan().optimizer = load_optimizer(reader_, job_.assumed);
-    if (!has_optimizer && options.optimizer_type) {
+    if (reader_.find("optimizer") == nullptr && options.optimizer_type) {
       plan().optimizer = deepspeed_optimizer(*options.optimizer_type, read_.ds_file);
       plan().optimizer.momentum = options.momentum;
       plan().optimizer.amsgrad = options.amsgrad;

@@ -84,6 +84,8 @@ def make_batch(job, config, device):
     work = job["workload"]
     if config.model_type in SOUNDS:
         return sound_batch(job, config, device, getattr(torch, parameter_dtype(job)))
+    if hasattr(config, "vision_config") and work.get("images", 1) > 0:
+        raise ValueError("this program gives no images; the job says that a sample has one, unless `images` is 0")
     text = getattr(config, "text_config", config)  # a model of text and images says its vocabulary there
     # Gemma 3n embeds no token of images and sounds in its layers.
     known = min(getattr(text, "vocab_size_per_layer_input", text.vocab_size), text.vocab_size)

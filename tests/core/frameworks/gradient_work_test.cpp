@@ -57,6 +57,12 @@ TEST(GradientWork, TakesNormsInDoubleAndCastsTheFlatCopy) {
   EXPECT_EQ(bytes(flat_gradient_kernels(wide, kOwn)), 3000 * (12 + 8 + 8 + 8)) << "no cast";
 }
 
+TEST(GradientWork, CastsEachGradientTwiceForAnUnfusedOptimizer) {
+  // Norm: cast 2 + 4, read 4. The gradient's cast 2 + 4, clipping 8.
+  EXPECT_EQ(bytes(apart_gradient_kernels(engine(1), kOwn)), 3000 * (6 + 4 + 6 + 8));
+  EXPECT_EQ(launches(apart_gradient_kernels(engine(1), kOwn)), (4 + 2) * 3);
+}
+
 TEST(GradientWork, OfNoTensorsIsNone) {
   EXPECT_TRUE(flat_gradient_kernels(engine(1), {}).empty());
 }

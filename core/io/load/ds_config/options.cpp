@@ -91,6 +91,7 @@ DeepSpeedOptions make_deepspeed_options(const DsValues& v, const BatchTriangle& 
   o.micro_batch = batch.micro_batch;
   o.gradient_accumulation = batch.accumulation;
   o.gradient_clipping = v.number("gradient_clipping");
+  o.optimizer_from_program = v.given("optimizer") == nullptr;
   // torch.optim's own; FusedAdam and CPU Adam keep no maximum.
   o.amsgrad = o.torch_adam && v.flag("optimizer.params.amsgrad");
   if (v.given("optimizer.params.momentum") != nullptr)  // SGD's default is none
