@@ -74,6 +74,21 @@ void emit_unfused_step(ProgramBuilder& b, const Model& model, const Engine& e,
   b.free(Category::gradients, gradients);
 }
 
+/// What a step allocates and frees, in the plain engine as in PyTorch.
+void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const Engine& e,
+               const ExpertGroups& experts, const std::vector<Updated>& updated,
+               std::int64_t gradients) {
+  if (e.b == 2 && e.unfused) {
+    emit_unfused_step(b, model, e, experts, updated, gradients);
+  } else if (e.b == 2) {
+    emit_fp16_step(b, model, plan, e, experts, updated, gradients);
+  } else {
+    if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+    b.once(1, state_blocks(e, updated));
+    b.transient(Category::workspace, step_temporaries(e, updated));
+  }
+}
+
 /// Gradients are sorted, put together, averaged, and copied back one by one
 /// (buffered_allreduce_fallback).
 void issue_gradient_copies(ProgramBuilder& b, const Model& model, const Engine& e) {
@@ -157,15 +172,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
       run.segments.empty() ? e.b * psi
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
-  if (mixed && e.unfused) {
-    emit_unfused_step(b, model, e, experts, updated, gradients);
-  } else if (mixed) {
-    emit_fp16_step(b, model, plan, e, experts, updated, gradients);
-  } else {
-    if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-    b.once(1, state_blocks(e, updated));
-    b.transient(Category::workspace, step_temporaries(e, updated));
-  }
+  emit_step(b, model, plan, e, experts, updated, gradients);
   compute_update(b, e, {trainable_tensors(model), psi}, states.total());
   if (!mixed) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
