@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/pipeline/stages.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
@@ -121,6 +122,9 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.tiles = tiles_of(segment, plan);
   options.offloading = plan.activation_offloading;
   options.last_segment = &segment == &model.segments.back();
+  const bool late = framework.makes_workspace_late && plan.trainer->starts_cold;
+  if (options.last_segment && late && plan.workload.gradient_accumulation == 1)
+    options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   options.frees_returned = plan.trainer->frees_outputs;

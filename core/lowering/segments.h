@@ -218,8 +218,9 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         emit_copy(b, e);
         break;
       case TapeEvent::Kind::drain:
+      case TapeEvent::Kind::workspace:
         emit_blocks();
-        drain(b, pending, e.id);
+        e.kind == TapeEvent::Kind::drain ? drain(b, pending, e.id) : b.makes_workspace(e.bytes);
         break;
     }
   }

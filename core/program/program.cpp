@@ -93,6 +93,14 @@ void ProgramBuilder::in_first_step(std::vector<Event> events) {
   program_.once.back().makes_residents = false;
 }
 
+void ProgramBuilder::makes_workspace(std::int64_t bytes) {
+  Event e;
+  e.category = Category::workspace;
+  e.bytes = bytes;
+  in_first_step({e});
+  program_.once.back().workspace = bytes;
+}
+
 void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream pool) {
   alloc(category, bytes, pool);
   free(category, bytes, pool);

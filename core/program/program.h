@@ -117,6 +117,7 @@ struct EventsOfOneStep {
   std::int64_t step = 1;
   std::vector<Event> events;
   bool makes_residents = true;  ///< in the first step: what they allocate is there from then on
+  std::int64_t workspace = 0;   ///< what they allocate is one of the workspaces of so many bytes
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -220,6 +221,8 @@ class ProgramBuilder {
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
   void once(std::int64_t step, std::vector<Event> events);
+  /// Here the first step makes one of the residents that are workspaces of so many bytes.
+  void makes_workspace(std::int64_t bytes);
   /// Here the first step does what `events` list; nothing of it stays.
   void in_first_step(std::vector<Event> events);
   void add(const Event& event) { program_.events.push_back(event); }

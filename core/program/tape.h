@@ -61,6 +61,7 @@ struct TapeEvent {
     wait_for_copies,  ///< the GPU waits for copies, but for the last `bytes` that were asked for
     copies_follow,    ///< copies asked for from here on wait for what the GPU was given
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
+    workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
@@ -193,6 +194,8 @@ struct TapeOptions {
   SentModules sent;
   bool casts_given = false;   ///< autocast's copies of weights that train are there already
   bool last_segment = false;  ///< its backward pass follows its forward pass
+  /// What the first product of the backward pass makes the library of products ask for.
+  std::int64_t workspace = 0;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;
   /// By Model::shared, whether it needs a gradient; nullptr: as the model says.

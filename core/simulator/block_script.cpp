@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace shardplan {
 namespace {
@@ -85,6 +86,19 @@ class ScriptWriter {
     return lazy;
   }
 
+  static bool is_late(const Event& resident, std::int64_t workspace) {
+    return resident.category == Category::workspace && resident.bytes == workspace &&
+           resident.count > 1;
+  }
+
+  /// Of a library, which the first step makes; 0: none.
+  std::int64_t late_workspace() const {
+    for (const EventsOfOneStep& once : program_.once)
+      for (const Event& e : program_.resident)
+        if (is_late(e, once.workspace)) return e.bytes;
+    return 0;
+  }
+
   void write_build() {
     if (!program_.build.empty()) {
       write_list(program_.build);
@@ -92,8 +106,16 @@ class ScriptWriter {
     }
     const std::array<bool, kCategoryCount> lazy = lazy_categories();
     std::vector<Event> built;
-    for (const Event& e : program_.resident)
-      if (!lazy[index_of(e.category)]) built.push_back(e);
+    late_ = late_workspace();
+    std::int64_t late = late_;
+    for (const Event& e : program_.resident) {
+      if (lazy[index_of(e.category)]) continue;
+      built.push_back(e);
+      if (is_late(e, late)) {
+        --built.back().count;
+        late = 0;
+      }
+    }
     write_list(built);
   }
 
@@ -131,6 +153,7 @@ class ScriptWriter {
           break;
         case Event::Kind::once: {
           const EventsOfOneStep& once = program_.once[static_cast<std::size_t>(e.count)];
+          if (once.workspace > 0 && std::exchange(late_, 0) == 0) break;
           const std::size_t only = add(Kind::only_in_step, 0, once.step);
           write_list(once.events);
           close(only);
@@ -169,6 +192,7 @@ class ScriptWriter {
   const Program& program_;
   const Pace& pace_;
   BlockScript script_;
+  std::int64_t late_ = 0;  ///< the workspace that is not made yet
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .casts_divided_model = true,
           .loads_divided = true,
           .keeps_build_cache = true,
+          .starts_cold = true,
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
           .shards_frozen_whole = true,

@@ -71,6 +71,11 @@ struct TrainerDescription {
   /// Nothing gives back what building the model and the engine left in the allocator's cache. The
   /// loops that were measured do (tests/accuracy/measure/phases.py).
   bool keeps_build_cache = false;
+  /// Nothing multiplies before the first step: in its backward pass autograd's thread asks the
+  /// allocator for its library's workspace, which then lies where something else had been. The
+  /// loops that were measured have multiplied in both threads before
+  /// (tests/accuracy/measure/phases.py).
+  bool starts_cold = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
   /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
   /// checkpoint does unless told otherwise; else all of it.

@@ -148,6 +148,8 @@ void BackwardPass::linear(const Op& op) {
     dx = p_.gradients.allocate_like(in, low);
     p_.storages.unref(int8);
   }
+  if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
+    p_.writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
   if (op.kept != kNone) p_.writer.wait();
   if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);
   weight_of_linear(op, low);

@@ -11,7 +11,7 @@ namespace shardplan::tape {
 
 class BackwardPass {
  public:
-  explicit BackwardPass(Parts& parts) : p_(parts) {}
+  explicit BackwardPass(Parts& parts) : p_(parts), workspace_(parts.options.workspace) {}
   void run();
 
  private:
@@ -48,6 +48,7 @@ class BackwardPass {
   Parts& p_;
   KeptInput kept_;
   std::vector<CastBack> casts_;          ///< of the node that runs
+  std::int64_t workspace_ = 0;           ///< that the first product asks for
   StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
   std::int32_t first_slot_ = 0;          ///< of storages that this pass makes
 };

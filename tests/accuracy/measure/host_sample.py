@@ -1,7 +1,8 @@
 """The host's speed beside the steps that are timed: in the process that trains, between two steps, a few milliseconds.
 
 What a host takes changes within a minute, so a probe before the run says little of a step. A sample never sees the
-step: it calls modules of its own and the driver. Records keep all of a run's (`host_samples`), one before each step.
+step: it calls modules of its own and the driver. Records keep all of a run's (`host_samples`), one before each step; under Trainer, of those after
+the warm-up.
 
 python_call_seconds    a call of a module without tensors (data/probe/host.py)
 kernel_launch_seconds  the driver's start of a fill of four bytes

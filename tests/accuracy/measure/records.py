@@ -4,8 +4,9 @@ import os
 
 from jobs import data_ranks
 
-# 1: run_deepspeed.py looked at memory in every gradient's hook (stages 1 and 2). 2: without `host_samples`.
-PROGRAM_VERSION = "3"
+# 1: run_deepspeed.py looked at memory in every gradient's hook (stages 1 and 2). 2: without `host_samples`. 3: with one
+# before the first step too, which had autograd's thread multiply before Trainer's first backward pass.
+PROGRAM_VERSION = "4"
 
 
 def make_record(case, program, environment, counts, ranks, timing):

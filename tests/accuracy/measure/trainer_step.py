@@ -63,7 +63,8 @@ class Meter(TrainerCallback):
 
     def on_step_begin(self, args, state, control, **rest):
         torch.cuda.synchronize()
-        self.samples.take()
+        if state.global_step >= WARM_UP:  # a sample multiplies in autograd's thread, which the first step has to do itself
+            self.samples.take()
         if dist.is_initialized():
             dist.barrier()  # ranks are not done with their samples at once
             torch.cuda.synchronize()

@@ -166,6 +166,26 @@ TEST(SimulateReserved, MakesStatesInTheFirstStep) {
   EXPECT_FALSE(profile.out_of_memory);
 }
 
+/// Logits of 60 MiB go before the backward pass needs its library's workspace of 30.
+Program step_with_workspaces(bool cold) {
+  Program program;
+  ProgramBuilder b(program);
+  b.resident(Category::workspace, 30 * kMiB, 2);
+  b.begin_phase(Phase::forward);
+  b.transient(Category::logits_and_loss, 60 * kMiB);
+  b.end_phase(Phase::forward);
+  b.begin_phase(Phase::backward);
+  if (cold) b.makes_workspace(30 * kMiB);
+  b.end_phase(Phase::backward);
+  return program;
+}
+
+// It then lies in the segment of the logits, and those of the second step need another one.
+TEST(SimulateReserved, MakesAWorkspaceWhereSomethingElseHadBeen) {
+  EXPECT_EQ(simulate_reserved(step_with_workspaces(false)).reserved, (30 + 30 + 60) * kMiB);
+  EXPECT_EQ(simulate_reserved(step_with_workspaces(true)).reserved, (30 + 60 + 60) * kMiB);
+}
+
 TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
   // The second step begins as it ends: a third one would do the same.
   const ReservedProfile profile = simulate_reserved(two_tensor_step());
