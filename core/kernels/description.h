@@ -34,6 +34,7 @@ struct FusedKernel {
   bool writes_input = false;  ///< the result is written over the first input
   GradientPlace gradients = GradientPlace::fresh;
   bool keeps_input = false;  ///< the loss alone: the others keep what their operation does
+  bool in_fp32 = false;      ///< the loss alone: over a copy of the logits in fp32
   /// Gradients of parameters are summed in fp32 by each multiprocessor before they are added up:
   /// so many rows of them for each.
   std::int64_t partial_sums = 0;

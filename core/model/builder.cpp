@@ -28,7 +28,8 @@ void take_trainer_loss(const Plan& plan, BuildOptions& options) {
                           ? trainer.fused_head
                           : trainer.head_loss;
   if (plan.loss == LossKind::tiled) options.head_loss = &tiled_loss::kKernel;
-  if (plan.loss != LossKind::log_probabilities) return;
+  const bool supervised = trainer.supervises_by_token_loss && plan.loss == LossKind::cross_entropy;
+  if (plan.loss != LossKind::log_probabilities && !supervised) return;
   if (traits_of(plan).split == SplitStyle::megatron) {  // its own, over parts of the words
     options.entropy = plan.entropy;
     return;

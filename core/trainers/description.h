@@ -25,7 +25,9 @@ struct EmptiesCache {
   bool before_engine_wakes = false;
   bool when_engine_has_weights = false;
   bool when_engine_sleeps = false;
-  bool when_parameters_leave = false;  ///< a model's, to the host
+  bool when_parameters_leave = false;  ///< a model's, or its optimizer's states, to the host
+  bool after_scores = false;           ///< each model's
+  bool around_training = false;        ///< before and after each model's turn
 };
 
 struct TrainerDescription {
@@ -129,6 +131,8 @@ struct TrainerDescription {
   /// leaves them whole for the entropy.
   const FusedKernel* token_loss = nullptr;
   const FusedKernel* kept_token_loss = nullptr;
+  /// Supervised training takes that loss too, in place of the model's own.
+  bool supervises_by_token_loss = false;
   std::string_view source;  ///< what was read
 };
 

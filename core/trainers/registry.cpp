@@ -26,11 +26,15 @@ extern const TrainerDescription kTrainer;
 namespace verl {
 extern const TrainerDescription kTrainer;
 }
+namespace openrlhf {
+extern const TrainerDescription kTrainer;
+}
 
 namespace {
 
 constexpr std::array kTrainers{&loop::kTrainer,    &hf_trainer::kTrainer, &trl::kTrainer,
-                               &axolotl::kTrainer, &torchtitan::kTrainer, &verl::kTrainer};
+                               &axolotl::kTrainer, &torchtitan::kTrainer, &verl::kTrainer,
+                               &openrlhf::kTrainer};
 
 }  // namespace
 

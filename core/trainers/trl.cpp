@@ -9,12 +9,23 @@ extern const FusedKernel kKernel;
 
 namespace trl {
 
+namespace {
+
+constexpr TrainerDescription description() {
+  TrainerDescription d =
+      on_accelerate("trl", "TRL",
+                    "transformers 5.17, trainer.py; TRL 1.16, sft_trainer.py, dpo_trainer.py, "
+                    "kto_trainer.py, grpo_trainer.py, trainer/utils.py",
+                    &trl_loss::kKernel);
+  // f2cd57710, generation/vllm_generation.py, sync_weights and generate: before wake_up.
+  d.empties_cache.before_engine_wakes = true;
+  return d;
+}
+
+}  // namespace
+
 extern const TrainerDescription kTrainer;
-constinit const TrainerDescription kTrainer =
-    on_accelerate("trl", "TRL",
-                  "transformers 5.17, trainer.py; TRL 1.16, sft_trainer.py, dpo_trainer.py, "
-                  "kto_trainer.py, grpo_trainer.py, trainer/utils.py",
-                  &trl_loss::kKernel);
+constinit const TrainerDescription kTrainer = description();
 
 }  // namespace trl
 

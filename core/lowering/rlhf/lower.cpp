@@ -264,12 +264,18 @@ class Iteration {
   void score(const RlhfPart& part) {
     run(part, Phase::experience);
     b_.alloc(Category::gathered_parameters, part.left);
+    if (empties(part).after_scores) b_.empty_cache();
   }
   void train(const RlhfPart& part) {
     for (const RlhfPart& other : parts_)
       if (other.scores && other.role == part.role)
         b_.free(Category::gathered_parameters, other.left);
-    if (part.phase != Phase::step) return run(part, part.phase);
+    if (part.phase != Phase::step) {
+      if (empties(part).around_training) b_.empty_cache();
+      run(part, part.phase);
+      if (empties(part).around_training) b_.empty_cache();
+      return;
+    }
     // A step of its own, whose phases keep their names: the scores are made within it.
     run(part, std::nullopt, [&] {
       const std::int64_t logits = held_logits(rlhf_);
@@ -299,6 +305,10 @@ class Iteration {
       append_events(whole_, part.program, as, after_forward);
     if (away) bring(b_, states_of(part), *part.role, needed, false);
     if (away) b_.end_phase(as.value_or(Phase::step));
+  }
+
+  static const EmptiesCache& empties(const RlhfPart& part) {
+    return part.role->plan.trainer->empties_cache;
   }
 
   const Program& states_of(const RlhfPart& part) const {

@@ -88,13 +88,15 @@ ValueId entropy_of_parts(Graph& g, ValueId logits) {
   return result;
 }
 
-/// Log-probabilities of the labels over the logits themselves, and the entropy where it is asked.
+/// Log-probabilities of the labels over the logits themselves, or over them in fp32, and the
+/// entropy where it is asked.
 ValueId token_loss(Graph& g, ValueId logits) {
-  Op labels{OpKind::vocabulary_loss, {logits, kNone, kNone}};
+  const ValueId read = g.token_loss()->in_fp32 ? g.map(OpKind::to_f32, logits) : logits;
+  Op labels{OpKind::vocabulary_loss, {read, kNone, kNone}};
   ValueId loss = g.fused_op(labels, g.token_loss(), {1, Scale::one});
   if (g.entropy() != EntropyKind::none)
-    loss = g.map(OpKind::add, loss, entropy_of(g, logits, g.token_loss()));
-  g.hold(logits, loss);
+    loss = g.map(OpKind::add, loss, entropy_of(g, read, g.token_loss()));
+  g.hold(read, loss);
   return loss;
 }
 

@@ -141,6 +141,26 @@ TEST(Verl, BringsBackWhatATurnNeeds) {
   }
 }
 
+/// AdamW makes its states in the first step, unless they come from the host: then they are there
+/// already, and a step that made them too would have them twice.
+TEST(Verl, StatesFromTheHostAreMadeOnce) {
+  const auto made = [](const char* idle) {
+    std::int64_t bytes = 0;
+    const Job job =
+        changed(std::string(R"({"workload": {"models": {"actor": {"idle": ")") + idle + "\"}}}}");
+    for (const EventsOfOneStep& once : lower_rlhf(*job.rlhf).once)
+      for (const Event& e : once.events)
+        if (once.makes_residents && e.kind == Event::Kind::alloc &&
+            e.category == Category::optimizer_states)
+          bytes += e.bytes * e.count;
+    return bytes;
+  };
+  EXPECT_GT(made("gpu"), 0);
+  EXPECT_EQ(made("parameters"), made("gpu"));
+  EXPECT_EQ(made("optimizer"), 0);
+  EXPECT_EQ(made("host"), 0);
+}
+
 /// A state_dict of FSDP1 copies the shards; a bucket and the largest tensor, in fp32, come on top.
 TEST(Verl, CollectsWeightsForTheEngine) {
   constexpr std::int64_t kBucket = std::int64_t{1} << 30;

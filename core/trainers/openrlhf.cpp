@@ -1,0 +1,44 @@
+// OpenRLHF's models, each in a DeepSpeed engine (3c3be623, v0.11.0: openrlhf/utils/deepspeed/
+// deepspeed.py). ZeRO-3's are divided while they are loaded (models/actor.py, HfDeepSpeedConfig).
+// Supervised training goes over log-probabilities too (trainer/sft_trainer.py). A reference is a
+// model of its own, under LoRA as well. Sequences are divided by ring attention where a job asks
+// for it (models/ring_attn_utils.py): as many tokens a GPU as Ulysses has.
+#include "trainers/description.h"
+
+namespace shardplan {
+
+namespace openrlhf_loss {
+extern const FusedKernel kKernel;
+}
+
+namespace openrlhf {
+
+extern const TrainerDescription kTrainer;
+constinit const TrainerDescription kTrainer{
+    .name = "openrlhf",
+    .words = "OpenRLHF",
+    .waits_for_loss = true,  // trainer/sft_trainer.py, gpt_loss.item()
+    .decays_apart = true,    // utils/deepspeed/deepspeed_utils.py, get_optimizer_grouped_parameters
+    .loads_divided = true,
+    .keeps_build_cache = true,
+    .runs_rlhf = true,
+    .scores_micro_batches = true,
+    .divides_sequences = true,
+    // trainer/ray/ppo_actor.py, fit (lines 599 and 603) and broadcast_to_vllm (416 and 488);
+    // ppo_critic.py, fit (286 and 290); utils/deepspeed/deepspeed_utils.py,
+    // offload_deepspeed_states (187); trainer/ppo_utils/experience_maker.py, _dispatch_forward
+    // (105).
+    .empties_cache = {.before_engine_wakes = true,
+                      .when_engine_has_weights = true,
+                      .when_parameters_leave = true,
+                      .after_scores = true,
+                      .around_training = true},
+    .token_loss = &openrlhf_loss::kKernel,
+    .kept_token_loss = &openrlhf_loss::kKernel,
+    .supervises_by_token_loss = true,
+    .source = "OpenRLHF 3c3be623, openrlhf/trainer, openrlhf/models, openrlhf/utils/deepspeed",
+};
+
+}  // namespace openrlhf
+
+}  // namespace shardplan

@@ -1,0 +1,106 @@
+// OpenRLHF's models: log-probabilities over fp32 logits, when its cache is given back, and that of
+// TRL's and verl's trainers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/lower.h"
+#include "lowering/rank_model.h"
+#include "lowering/rlhf/lower.h"
+#include "support/plan_testing.h"
+#include "support/program_testing.h"
+
+namespace shardplan::openrlhf_test {
+namespace {
+
+constexpr std::int64_t kVocabulary = 151936;  // Qwen 2.5 0.5B
+
+Job changed(const std::string& patch) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  Json json = parse_json(R"({"model": "qwen2.5-0.5b", "cluster": "8xH100-80GB",
+    "framework": {"name": "deepspeed", "zero_stage": 3}, "trainer": "openrlhf",
+    "checkpointing": "full",
+    "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 8, "prompt_length": 512,
+                 "new_tokens": 512, "reference": "none",
+                 "rollout": {"gpu_memory_utilization": 0.4, "sleep_level": 1}}})",
+                         "openrlhf");
+  json.merge_patch(parse_json(patch, "patch"));
+  return load_job(json, "job.json", {.hardware = &hardware, .directory = ""});
+}
+
+std::int64_t peak(const std::string& workload, Phase phase) {
+  return simulate_memory(lower_rlhf(*changed(R"({"workload": )" + workload + "}").rlhf))
+      .of(phase)
+      .peak;
+}
+
+std::int64_t times_emptied(const std::string& patch) {
+  const Program program = lower_rlhf(*changed(patch).rlhf);
+  return std::ranges::count(program.events, Event::Kind::empty_cache, &Event::kind);
+}
+
+/// Of one more sample fp32 logits and their gradient, 8 bytes a logit, and at most 2 of their
+/// 16-bit gradient; scores have the 16-bit logits beside fp32 ones, and no gradient.
+TEST(OpenRlhf, TakesLogProbabilitiesOverLogitsInFp32) {
+  const std::int64_t logits = std::int64_t{8} * 1024 * kVocabulary;
+  const auto more = [](Phase phase) {
+    return peak(R"({"micro_batch": 16})", phase) - peak(R"({"micro_batch": 8})", phase);
+  };
+  EXPECT_GE(more(Phase::actor_training), 8 * logits);
+  EXPECT_LT(more(Phase::actor_training), 11 * logits);
+  EXPECT_GE(more(Phase::experience), 6 * logits);
+  EXPECT_LT(more(Phase::experience), 8 * logits);
+}
+
+/// The entropy reads the fp32 logits after the loss.
+TEST(OpenRlhf, KeepsLogitsForTheEntropy) {
+  const std::string asked = R"({"entropy": "compiled", "scoring_entropy": "none"})";
+  EXPECT_GT(peak(asked, Phase::actor_training), peak("{}", Phase::actor_training));
+  EXPECT_EQ(peak(asked, Phase::experience), peak("{}", Phase::experience));
+}
+
+/// Supervised training takes the same loss; a loop keeps what log_softmax has beside fp32 logits.
+TEST(OpenRlhf, SupervisesByTheSameLoss) {
+  const auto at_peak = [](const char* trainer) {
+    Job job = changed(std::string(R"({"trainer": ")") + trainer + R"(", "workload": null})");
+    job.plan.workload.micro_batch = 8;
+    const RankModel rank(job.model, job.plan);
+    return simulate_memory(lower(rank.model(), job.plan, rank.run(), 0)).peak;
+  };
+  EXPECT_LT(at_peak("openrlhf"), at_peak("loop"));
+}
+
+/// ppo_actor.py: before weights go to the engine and after, before training and after;
+/// experience_maker.py: after each model's scores; what goes to the host empties once more a turn.
+TEST(OpenRlhf, GivesItsCacheBackAroundEachTurn) {
+  EXPECT_EQ(times_emptied("{}"), 2 + 1 + 2);
+  EXPECT_EQ(times_emptied(R"({"workload": {"reference": "copy"}})"), 2 + 2 + 2);
+  EXPECT_EQ(times_emptied(R"({"workload": {"algorithm": "ppo", "reference": "copy"}})"),
+            2 + 4 + 2 * 2);
+  EXPECT_EQ(times_emptied(R"({"workload": {"models": {"actor": {"idle": "optimizer"}}}})"),
+            2 + 1 + 2 + 1);
+}
+
+/// vllm_generation.py: before the engine wakes, and at no other time.
+TEST(Trl, GivesItsCacheBackBeforeTheEngineWakes) {
+  EXPECT_EQ(times_emptied(R"({"trainer": "trl"})"), 1);
+  EXPECT_EQ(times_emptied(R"({"trainer": "loop"})"), 0);
+}
+
+TEST(OpenRlhf, LeavesNothingBehind) {
+  for (const char* workload :
+       {R"({"reference": "copy", "models": {"actor": {"idle": "optimizer"}}})",
+        R"({"algorithm": "ppo", "reference": "copy"})",
+        R"({"token_budget": 8192, "scoring_tokens": 16384})"}) {
+    const Played played =
+        play(lower_rlhf(*changed(std::string(R"({"workload": )") + workload + "}").rlhf));
+    EXPECT_EQ(played.at_end, played.profile.at_start) << workload;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::openrlhf_test
