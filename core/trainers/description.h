@@ -117,6 +117,8 @@ struct TrainerDescription {
   /// what a unit gathers in the type of the shards (_state_dict_utils.py,
   /// _sharded_post_state_dict_hook).
   bool copies_shards = false;
+  /// An engine on the same GPU is given a copy of each tensor, by its address.
+  bool copies_handed_tensors = false;
   EmptiesCache empties_cache;
   /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
   bool chunks_distillation = false;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/checked.h"
 
@@ -123,6 +125,9 @@ class Shell {
     } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
       ++at_;
       if (!in_array_) end_command();
+    } else if (c == '<' && text_.substr(at_).starts_with("<<") && !words_.empty() &&
+               words_.front().text == "read") {
+      read_here_document();
     } else if (c == '<' || c == '>') {
       ++at_;
     } else {
@@ -161,6 +166,38 @@ class Shell {
       value.push_back(std::move(whole));
     assigned_.push_back(name);
     return true;
+  }
+
+  /// `read ... NAME <<END`: the lines up to END are the variable's text.
+  void read_here_document() {
+    const std::size_t line_end = std::min(text_.find('\n', at_), text_.size());
+    std::string_view end = text_.substr(at_ + 2, line_end - at_ - 2);
+    if (end.starts_with('-')) end.remove_prefix(1);
+    end = end.substr(0, end.find_last_not_of(" \t\r") + 1);
+    const bool quoted = end.size() > 1 && (end.front() == '\'' || end.front() == '"');
+    if (quoted) end = end.substr(1, end.size() - 2);
+    std::string body;
+    at_ = std::min(line_end + 1, text_.size());
+    ++line_;
+    while (at_ < text_.size()) {
+      const std::size_t next = std::min(text_.find('\n', at_), text_.size());
+      const std::string_view line = text_.substr(at_, next - at_);
+      at_ = std::min(next + 1, text_.size());
+      ++line_;
+      if (const std::size_t word = line.find_first_not_of('\t');
+          word != line.npos && line.substr(word) == end)
+        break;
+      for (const char c : line) {
+        if (c == '"' || (quoted && c == '$')) body += '\\';
+        body += c;
+      }
+      body += '\n';
+    }
+    const std::string whole = '"' + body + '"';
+    Shell inner(whole);
+    inner.variables_ = variables_;
+    variables_[words_.back().text] = {fmt::format("{}", fmt::join(inner.expand(), " "))};
+    end_command();
   }
 
   static bool is_declaration(std::string_view word) {

@@ -217,7 +217,8 @@ std::size_t program_at(const std::vector<Word>& words, std::size_t first) {
   for (std::size_t i = first; i < words.size(); ++i) {
     const std::string& word = words[i].text;
     if (word.ends_with(".py") || one_of(base_name(word), kPrograms)) return i;
-    if (word == "-m" && i + 1 < words.size() && !one_of(words[i + 1].text, kLaunchers) &&
+    if ((word == "-m" || word == "--module") && i + 1 < words.size() &&
+        !one_of(words[i + 1].text, kLaunchers) &&
         words[i + 1].text.find("torch.distributed") == std::string::npos)
       return i + 1;
   }
@@ -270,7 +271,8 @@ std::vector<Document> parse_commands(std::string_view text, const std::string& f
   std::vector<Document> documents;
   for (const Command& command : parse_shell(text)) {
     for (const Word& word : command.words)  // sh -c "torchrun train.py --flags"
-      if (word.text.find(".py ") != std::string::npos && word.text.find(" --") != std::string::npos)
+      if ((word.text.find(".py ") != word.text.npos || word.text.find(" -m ") != word.text.npos) &&
+          word.text.find(" --") != word.text.npos)
         for (const Command& inner : parse_shell(word.text)) read_command(documents, inner, file);
     read_command(documents, command, file);
   }

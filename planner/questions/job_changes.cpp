@@ -11,6 +11,7 @@
 #include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -185,7 +186,8 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
     out.add("activation checkpointing on every block", "checkpointing",
             {{"/checkpointing", "full"}});
   const bool distils = compares_logits(rlhf.description());
-  if (plan.loss != LossKind::fused_linear && !distils)
+  const bool own_loss = plan.trainer->token_loss != nullptr && plan.trainer->fused_head == nullptr;
+  if (plan.loss != LossKind::fused_linear && !distils && !own_loss)
     out.add("a loss that never has all logits", "loss", {{"/loss", "fused_linear"}});
   if (!plan.workload.lora)
     out.add("LoRA of rank 16 in place of all the actor's parameters", "method",

@@ -18,6 +18,7 @@ namespace {
 /// Liger's, which never have all logits at once. Loading refuses model types that it leaves alone.
 void add_fused_kernels(std::vector<Change>& changes, const Plan& plan) {
   if (plan.kernels.any() || plan.loss == LossKind::fused_linear) return;
+  if (plan.trainer->supervises_by_token_loss) return;  // over all logits, whatever Liger patches
   changes.push_back({"Liger's fused kernels, with a loss that never has all logits",
                      "use_liger_kernel: true; --kernels liger",
                      nullptr,

@@ -26,13 +26,21 @@ std::int64_t parts_bytes(const Role& actor) {
   return checked_mul(largest, 2);
 }
 
+bool is_here(const RolloutEngine& engine) {
+  return engine.place == EnginePlace::colocated;
+}
+
 /// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
 /// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
-/// vllm_generation.py, _iter_named_params).
-std::int64_t handover_bytes(const Role& actor) {
+/// vllm_generation.py, _iter_named_params); beside it a copy of the tensor, where a trainer makes
+/// one.
+std::int64_t handover_bytes(const Rlhf& rlhf) {
+  const Role& actor = rlhf.roles.front();
   const Plan& plan = actor.plan;
   if (is_sharded(plan) && !plan.trainer->divides_sequences) return parts_bytes(actor);
-  if (!traits_of(plan).shards_parameters(plan)) return 0;
+  const bool gathers = traits_of(plan).shards_parameters(plan);
+  const bool copies = plan.trainer->copies_handed_tensors && is_here(*rlhf.rollout);
+  if (!gathers && !copies) return 0;
   std::int64_t all = 0, largest = 0;
   actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     const std::int64_t bytes =
@@ -40,7 +48,8 @@ std::int64_t handover_bytes(const Role& actor) {
     largest = std::max(largest, bytes);
     all = checked_add(all, checked_mul(bytes, repeat));
   });
-  return plan.workload.lora && is_zero3(plan) ? all : largest;
+  const std::int64_t gathered = plan.workload.lora && is_zero3(plan) ? all : largest;
+  return (gathers ? gathered : 0) + (copies ? largest : 0);
 }
 
 /// Everything that is gathered on the way, tensor by tensor.
@@ -97,10 +106,6 @@ std::int64_t collect_weights(ProgramBuilder& b, const Rlhf& rlhf, const Program&
   return shards;
 }
 
-bool is_here(const RolloutEngine& engine) {
-  return engine.place == EnginePlace::colocated;
-}
-
 /// At level 1 an engine that falls asleep copies its weights to the host, and back when it wakes,
 /// though the trainer's come next (vLLM, device_allocator/cumem.py, sleep and wake_up).
 void move_weights(ProgramBuilder& b, const RolloutEngine& engine, const EngineMemory& memory,
@@ -153,7 +158,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   if (wakes) b.alloc(Category::parameters, memory.weights);
   if (wakes) move_weights(b, *rlhf.rollout, memory, true);
   b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
-  b.transient(Category::gathered_parameters, handover_bytes(actor));
+  b.transient(Category::gathered_parameters, handover_bytes(rlhf));
   gather(b, actor);
   b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
   b.free(Category::gathered_parameters, collected);

@@ -31,7 +31,8 @@ const FusedKernel* head_kernel(const Graph& g) {
   if (g.head_loss() != nullptr) return g.head_loss();
   const auto liger = static_cast<std::size_t>(KernelName::fused_linear_cross_entropy);
   if (g.loss() == LossKind::fused_linear) return fused_kernels()[liger];
-  return g.fused(KernelName::fused_linear_cross_entropy);
+  // A trainer with a loss of its own asks the model for logits, whatever Liger patches.
+  return g.token_loss() == nullptr ? g.fused(KernelName::fused_linear_cross_entropy) : nullptr;
 }
 
 ValueId fused_linear_loss(Graph& g, const LinearModule& head, ValueId x,

@@ -36,6 +36,9 @@ extern const Kind kKind;
 namespace nemo {
 extern const Kind kKind;
 }
+namespace openrlhf {
+extern const Kind kKind;
+}
 namespace verl {
 extern const Kind kKind;
 }
@@ -51,11 +54,11 @@ extern const Kind kKind;
 
 namespace {
 
-constexpr std::array kKinds{&launcher::kKind,           &hostfile::kKind,     &peft_adapter::kKind,
-                            &accelerate::kKind,         &verl::kKind,         &ds_config::kKind,
-                            &torchtitan::kKind,         &nemo::kKind,         &axolotl::kKind,
-                            &ms_swift::kKind,           &llamafactory::kKind, &megatron::kKind,
-                            &training_arguments::kKind, &hf_config::kKind};
+constexpr std::array kKinds{&launcher::kKind,   &hostfile::kKind,           &peft_adapter::kKind,
+                            &accelerate::kKind, &openrlhf::kKind,           &verl::kKind,
+                            &ds_config::kKind,  &torchtitan::kKind,         &nemo::kKind,
+                            &axolotl::kKind,    &ms_swift::kKind,           &llamafactory::kKind,
+                            &megatron::kKind,   &training_arguments::kKind, &hf_config::kKind};
 
 }  // namespace
 

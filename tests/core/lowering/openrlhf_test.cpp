@@ -91,6 +91,45 @@ TEST(Trl, GivesItsCacheBackBeforeTheEngineWakes) {
   EXPECT_EQ(times_emptied(R"({"trainer": "loop"})"), 0);
 }
 
+/// The largest tensor, tied embeddings of 896, is gathered under ZeRO-3 alone, and copied for an
+/// engine on the same GPU.
+TEST(OpenRlhf, CopiesEachTensorForAnEngineBesideIt) {
+  const auto handed = [](int stage, const char* place) {
+    Json patch{{"framework", {{"zero_stage", stage}}},
+               {"workload", {{"rollout", {{"placement", place}}}}}};
+    if (std::string_view(place) == "separate") patch["workload"]["rollout"]["sleep_level"] = 0;
+    std::int64_t largest = 0;
+    const Program program = lower_rlhf(*changed(patch.dump()).rlhf);
+    bool generating = false;
+    for (const Event& e : program.events) {
+      if (e.phase == Phase::generation && e.kind == Event::Kind::begin_phase) generating = true;
+      if (e.phase == Phase::generation && e.kind == Event::Kind::end_phase) generating = false;
+      if (generating && e.kind == Event::Kind::alloc && e.category == Category::gathered_parameters)
+        largest = std::max(largest, e.bytes);
+    }
+    return largest;
+  };
+  constexpr std::int64_t kEmbeddings = kVocabulary * 896 * 2;
+  EXPECT_EQ(handed(3, "separate"), kEmbeddings);
+  EXPECT_EQ(handed(3, "colocated"), 2 * kEmbeddings);
+  EXPECT_EQ(handed(2, "colocated"), kEmbeddings);
+  EXPECT_EQ(handed(2, "separate"), 0);
+}
+
+/// Liger's kernels leave the loss to the trainer.
+TEST(OpenRlhf, HasAllLogitsWhateverLigerPatches) {
+  const auto of_loss = [](const char* kernels) {
+    const Job job = changed(std::string(R"({"workload": null, "kernels": )") + kernels + "}");
+    const RankModel rank(job.model, job.plan);
+    const Program program = lower(rank.model(), job.plan, rank.run(), 0);
+    std::int64_t largest = 0;
+    for (const Event& e : program.events)
+      if (e.category == Category::logits_and_loss) largest = std::max(largest, e.bytes);
+    return largest;
+  };
+  EXPECT_EQ(of_loss(R"("liger")"), of_loss(R"("torch")"));
+}
+
 TEST(OpenRlhf, LeavesNothingBehind) {
   for (const char* workload :
        {R"({"reference": "copy", "models": {"actor": {"idle": "optimizer"}}})",
