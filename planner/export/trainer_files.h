@@ -6,6 +6,6 @@
 namespace shardplan {
 
 extern const ExportFormat kTrainingArgumentsFormat, kAxolotlFormat, kLlamaFactoryFormat,
-    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kVerlFormat, kOpenRlhfFormat;
+    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kVerlFormat;
 
 }  // namespace shardplan
