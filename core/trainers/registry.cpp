@@ -23,6 +23,9 @@ extern const TrainerDescription kTrainer;
 namespace torchtitan {
 extern const TrainerDescription kTrainer;
 }
+namespace nemo_rl {
+extern const TrainerDescription kTrainer;
+}
 namespace verl {
 extern const TrainerDescription kTrainer;
 }
@@ -32,9 +35,9 @@ extern const TrainerDescription kTrainer;
 
 namespace {
 
-constexpr std::array kTrainers{&loop::kTrainer,    &hf_trainer::kTrainer, &trl::kTrainer,
-                               &axolotl::kTrainer, &torchtitan::kTrainer, &verl::kTrainer,
-                               &openrlhf::kTrainer};
+constexpr std::array kTrainers{&loop::kTrainer,     &hf_trainer::kTrainer, &trl::kTrainer,
+                               &axolotl::kTrainer,  &torchtitan::kTrainer, &verl::kTrainer,
+                               &openrlhf::kTrainer, &nemo_rl::kTrainer};
 
 }  // namespace
 

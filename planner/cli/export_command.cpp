@@ -25,7 +25,7 @@ Exit run_export(const ExportArguments& a) {
     throw InputError({.file = a.job.file,
                       .key = "workload.kind",
                       .message = "a job of several models has no such file",
-                      .expected = "--as training_arguments, which are TRL's"});
+                      .expected = "--as training_arguments, which are TRL's, or nemo_rl"});
   if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
@@ -49,10 +49,10 @@ void add_export(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("export", "The files that run a job: ds_config and others");
   a->job.add_files(*command);
-  command->add_option(
-      "--as", a->format,
-      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
-      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, verl, megatron");
+  command->add_option("--as", a->format,
+                      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
+                      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, "
+                      "nemo_rl, verl, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

@@ -6,6 +6,6 @@
 namespace shardplan {
 
 extern const ExportFormat kTrainingArgumentsFormat, kAxolotlFormat, kLlamaFactoryFormat,
-    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kVerlFormat;
+    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kNemoRlFormat, kVerlFormat;
 
 }  // namespace shardplan

@@ -137,6 +137,11 @@ bool is_override(const std::string& word) {
   return equals != std::string::npos && equals > 0 && word.find_first_of("/ \"'{[") > equals;
 }
 
+/// An override of a key in a block: behind a value it is not a second one.
+bool is_nested(const std::string& word) {
+  return is_override(word) && word.find('.') < word.find('=');
+}
+
 void put(Document& document, const std::string& key, Json value, int line) {
   if (!document.positions.find(key).known() || !document.value.contains(key))
     document.positions.add(key, {line, 1});
@@ -186,7 +191,8 @@ void read_arguments(Document& document, const std::vector<Word>& words, std::siz
       continue;
     }
     Json values = Json::array();
-    for (; i < last && !is_flag(words[i].text); ++i)
+    const std::size_t own = i;
+    for (; i < last && !is_flag(words[i].text) && (i == own || !is_nested(words[i].text)); ++i)
       if (words[i].text != kUnset)
         values.push_back(value_of(words[i].text));
       else if (values.empty())

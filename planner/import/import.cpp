@@ -148,7 +148,8 @@ std::vector<std::string> named_files(const Document& document) {
 void follow(std::vector<Document>& documents) {
   std::vector<std::string> seen;
   for (const Document& document : documents) seen.push_back(document.file);
-  for (std::size_t i = 0; i < documents.size() && documents.size() < kMostDocuments; ++i)
+  for (std::size_t i = 0; i < documents.size() && documents.size() < kMostDocuments; ++i) {
+    if (const Kind* kind = kind_of(documents[i]); kind != nullptr && kind->opens_files) continue;
     for (const std::string& name : named_files(documents[i])) {
       const std::string path = resolved_path(name, documents[i].file);
       std::error_code error;
@@ -159,6 +160,7 @@ void follow(std::vector<Document>& documents) {
       std::vector<Document> more = read_documents(path);
       std::move(more.begin(), more.end(), std::back_inserter(documents));
     }
+  }
 }
 
 }  // namespace

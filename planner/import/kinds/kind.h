@@ -14,6 +14,8 @@ struct Kind {
   std::string_view words;  ///< "an axolotl file"
   bool (*recognise)(const Document&);
   void (*read)(const Document&, Recipe&);
+  /// It opens the files that its commands name, to lay their arguments over what those say.
+  bool opens_files = false;
 };
 
 /// All kinds, the more particular ones first.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "import/kinds/kind.h"
 #include "import/kinds/megatron.h"
 #include "import/kinds/ms_swift_keys.h"
 #include "import/kinds/ms_swift_teacher.h"

@@ -1,6 +1,7 @@
 // ms-swift's commands that start Megatron Core: megatron sft, pt and rlhf.
 #pragma once
 
+#include "import/document.h"
 #include "import/recipe.h"
 
 namespace shardplan::importing::ms_swift {

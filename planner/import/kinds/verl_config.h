@@ -1,39 +1,15 @@
-// A verl configuration with what verl's own files say where it is silent, and Hydra's references
-// from one key to another.
+// What a verl configuration says of its workers.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "import/document.h"
-#include "import/recipe.h"
+#include "import/kinds/hydra_config.h"
 
 namespace shardplan::importing::verl {
 
-class Config {
- public:
-  Config(const Document& document, Recipe& recipe) : document_(document), recipe_(recipe) {}
-
-  /// What the file says; nullptr where it is silent: no key, null, or "???".
-  const Json* said(std::string_view path) const;
-  std::int64_t integer(std::string_view path, std::int64_t otherwise) const;
-  double number(std::string_view path, double otherwise) const;
-  bool flag(std::string_view path, bool otherwise) const;
-  std::string text(std::string_view path, std::string_view otherwise) const;
-
-  Origin origin(std::string_view path) const;
-  /// Remembers that a field of the job came from `path`.
-  void came_from(const std::string& pointer, std::string_view path) const;
-  [[noreturn]] void refuse(std::string_view path, std::string message, std::string expected) const;
-
-  const Document& document() const { return document_; }
-  Recipe& recipe() const { return recipe_; }
-
- private:
-  const Document& document_;
-  Recipe& recipe_;
-};
+using Config = HydraConfig;
 
 // Of a worker under Megatron-LM; `group`: "critic.", ...
 Json megatron_framework(const Config& config, std::string_view group);

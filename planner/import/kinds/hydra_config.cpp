@@ -1,11 +1,11 @@
-#include "import/kinds/verl_config.h"
+#include "import/kinds/hydra_config.h"
 
 #include <algorithm>
 
 #include "base/diagnostic.h"
 #include "import/keys.h"
 
-namespace shardplan::importing::verl {
+namespace shardplan::importing {
 namespace {
 
 constexpr int kLongestChain = 20;
@@ -24,7 +24,7 @@ std::string referred(const Json& value) {
 
 }  // namespace
 
-const Json* Config::said(std::string_view path) const {
+const Json* HydraConfig::said(std::string_view path) const {
   std::string at(path);
   for (int link = 0; link < kLongestChain; ++link) {
     const Json* value = value_below(document_.value, at);
@@ -43,39 +43,39 @@ const Json* Config::said(std::string_view path) const {
   return nullptr;
 }
 
-Origin Config::origin(std::string_view path) const {
+Origin HydraConfig::origin(std::string_view path) const {
   return {document_.file, std::string(path), document_.positions.find(std::string(path)).line};
 }
 
-std::int64_t Config::integer(std::string_view path, std::int64_t otherwise) const {
+std::int64_t HydraConfig::integer(std::string_view path, std::int64_t otherwise) const {
   const Json* value = said(path);
   return value == nullptr ? otherwise
                           : Key(document_, std::string(path), *value, "", recipe_).integer(-1);
 }
 
-double Config::number(std::string_view path, double otherwise) const {
+double HydraConfig::number(std::string_view path, double otherwise) const {
   const Json* value = said(path);
   return value == nullptr ? otherwise
                           : Key(document_, std::string(path), *value, "", recipe_).number();
 }
 
-bool Config::flag(std::string_view path, bool otherwise) const {
+bool HydraConfig::flag(std::string_view path, bool otherwise) const {
   const Json* value = said(path);
   return value == nullptr ? otherwise
                           : Key(document_, std::string(path), *value, "", recipe_).flag();
 }
 
-std::string Config::text(std::string_view path, std::string_view otherwise) const {
+std::string HydraConfig::text(std::string_view path, std::string_view otherwise) const {
   const Json* value = said(path);
   return value == nullptr ? std::string(otherwise)
                           : Key(document_, std::string(path), *value, "", recipe_).text();
 }
 
-void Config::came_from(const std::string& pointer, std::string_view path) const {
+void HydraConfig::came_from(const std::string& pointer, std::string_view path) const {
   if (said(path) != nullptr) recipe_.origins[pointer] = origin(path);
 }
 
-void Config::refuse(std::string_view path, std::string message, std::string expected) const {
+void HydraConfig::refuse(std::string_view path, std::string message, std::string expected) const {
   const Origin where = origin(path);
   throw InputError({.file = where.file,
                     .key = std::string(path),
@@ -84,4 +84,4 @@ void Config::refuse(std::string_view path, std::string message, std::string expe
                     .position = {where.line, where.line > 0 ? 1 : 0}});
 }
 
-}  // namespace shardplan::importing::verl
+}  // namespace shardplan::importing

@@ -1,0 +1,29 @@
+// NeMo RL's workers (7ea279abf: nemo_rl/models/policy/workers). The forward is under autocast over
+// fp32 shards, and FSDP2 hands its outputs on in fp32 (nemo_rl/models/automodel/setup.py,
+// MixedPrecisionPolicy). Blocks are units, embeddings and head are in the root's. A reference's
+// weights are on the host and take the model's place (use_reference_model).
+#include "trainers/description.h"
+
+namespace shardplan::nemo_rl {
+
+extern const TrainerDescription kTrainer;
+constinit const TrainerDescription kTrainer{
+    .name = "nemo_rl",
+    .words = "NeMo RL",
+    .spoken = "nemo rl",
+    .autocasts = true,
+    .widens_outputs = true,
+    .divides_loss = true,
+    .runs_rlhf = true,
+    .shares_base = true,
+    .scores_micro_batches = true,
+    // dtensor_policy_worker_v2.py and megatron_policy_worker.py: offload_before_refit,
+    // offload_after_refit, prepare_for_lp_inference, move_to_cpu.
+    .empties_cache = {.before_engine_wakes = true,
+                      .when_engine_has_weights = true,
+                      .when_engine_sleeps = true,
+                      .when_parameters_leave = true},
+    .source = "NeMo RL 7ea279abf, nemo_rl/models/policy/workers, nemo_rl/algorithms/grpo.py",
+};
+
+}  // namespace shardplan::nemo_rl
