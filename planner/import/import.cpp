@@ -147,9 +147,15 @@ std::vector<std::string> named_files(const Document& document) {
 
 void follow(std::vector<Document>& documents) {
   std::vector<std::string> seen;
-  for (const Document& document : documents) seen.push_back(document.file);
+  // Beside a program that opens its files itself, others of a script convert and judge.
+  std::vector<std::string> opened;
+  for (const Document& document : documents) {
+    seen.push_back(document.file);
+    const Kind* kind = kind_of(document);
+    if (kind != nullptr && kind->opens_files) opened.push_back(document.file);
+  }
   for (std::size_t i = 0; i < documents.size() && documents.size() < kMostDocuments; ++i) {
-    if (const Kind* kind = kind_of(documents[i]); kind != nullptr && kind->opens_files) continue;
+    if (std::ranges::find(opened, documents[i].file) != opened.end()) continue;
     for (const std::string& name : named_files(documents[i])) {
       const std::string path = resolved_path(name, documents[i].file);
       std::error_code error;

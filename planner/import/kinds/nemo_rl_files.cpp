@@ -21,6 +21,9 @@ constexpr std::array kPrograms{
     Program{"run_rm.py", "rm.yaml"},
     Program{"run_sft.py", "sft.yaml"},
     Program{"run_vlm_sft.py", "sft_vlm_3B.yaml"},
+    Program{"run_grpo_nemo_gym.py",
+            "../nemo_gym/grpo_workplace_assistant_nemotron_nano_v2_9b.yaml"},
+    Program{"run_distillation_nemo_gym.py", "distillation_math.yaml"},
     Program{"run_distillation.py", "distillation_math.yaml"},
     Program{"run_xtoken_off_policy_distillation.py", "xtoken_off_policy_distillation.yaml"}};
 

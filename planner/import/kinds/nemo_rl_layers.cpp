@@ -113,7 +113,7 @@ void add_command(const Document& command, Collector& collector) {
   const Json named = command.value.value("config", Json());
   for (const char* key : {"config", "environment"}) overrides.value.erase(key);
   collector.add(std::move(overrides));
-  if (named.is_string()) return collector.add_file(named, command.file, "--config");
+  if (named.is_string() && named != "") return collector.add_file(named, command.file, "--config");
   const std::string beside = recipe_of_script(command.file);
   if (is_file(beside)) return collector.add_file(base_name(beside), beside, "--config");
   if (!named.is_null())

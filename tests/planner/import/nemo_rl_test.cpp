@@ -227,10 +227,11 @@ TEST(ImportNemoRl, LaysArgumentsOverFilesOverTheirBase) {
 TEST(ImportNemoRl, FindsTheRecipeOfALaunchScript) {
   const Folder folder;
   folder.write("examples/configs/recipes/llm/one.yaml", kGrpo);
-  const std::string script =
-      folder.write("tests/test_suites/llm/one.sh",
-                   "#!/bin/bash\nsource common.env\nuv run examples/run_grpo.py \\\n"
-                   "    --config $CONFIG_PATH \\\n    grpo.max_num_steps=$MAX_STEPS \\\n    $@\n");
+  const std::string script = folder.write(
+      "tests/test_suites/llm/one.sh",
+      "#!/bin/bash\nsource common.env\nuv run examples/run_grpo.py \\\n"
+      "    --config \"$CONFIG_PATH\" \\\n    grpo.max_num_steps=$MAX_STEPS \\\n    $@\n"
+      "uv run examples/convert.py --config=$CKPT_DIR/step_1/config.yaml\n");
   EXPECT_EQ(import_files({script}, "", kGpu).job, job_of(kGrpo, kGpu));
 }
 
