@@ -19,7 +19,7 @@ constexpr std::size_t kMostLayers = 50;
 /// has `_override_`.
 void put_over(Json& below, const Json& above) {
   for (const auto& [key, value] : above.items()) {
-    if (value == "???") continue;
+    if (value == "???" || value == "") continue;  // "": of a variable that only a caller knows
     const auto old = below.find(key);
     const bool joins = value.is_object() && old != below.end() && old->is_object() &&
                        value.value("_override_", Json()) != true;
@@ -43,7 +43,9 @@ std::string base_name(const std::string& path) {
 
 /// What a recipe of that name runs, where its launch script has the name of the recipe
 /// (tests/test_suites/llm/common.env): "" for another script.
-std::string recipe_of_script(const std::string& script) {
+std::string recipe_of_script(const std::string& file) {
+  std::error_code error;
+  const std::string script = std::filesystem::absolute(file, error).string();
   constexpr std::string_view kScripts = "tests/test_suites/";
   const std::size_t at = script.rfind(kScripts);
   if (at == script.npos || !script.ends_with(".sh")) return {};
