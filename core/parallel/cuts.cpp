@@ -134,6 +134,17 @@ bool is_router(std::string_view tensor) {
   return ends_with_one_of(module_of(tensor), {"mlp.gate", "router", "shared_expert_gate"});
 }
 
+bool is_key_or_value(std::string_view tensor) {
+  return tensor.find("k_proj") != std::string_view::npos ||
+         tensor.find("v_proj") != std::string_view::npos;
+}
+
+bool is_packed_attention(std::string_view tensor) {
+  return tensor.find("qkv") != std::string_view::npos ||
+         tensor.find("query_key_value") != std::string_view::npos ||
+         tensor.find("c_attn") != std::string_view::npos;
+}
+
 Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
     : model_(model),
       style_(style),

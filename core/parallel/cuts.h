@@ -24,6 +24,9 @@ enum class Cut : std::uint8_t {
 
 /// Whether a tensor is a router's: small, and whole on every rank.
 bool is_router(std::string_view tensor);
+/// A projection to keys or to values, alone; or to queries, keys and values together.
+bool is_key_or_value(std::string_view tensor);
+bool is_packed_attention(std::string_view tensor);
 
 /// The cuts of one network under one framework.
 class Cuts {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/diagnostic.h"
@@ -39,6 +40,7 @@ class TensorSplit {
         ranks_(plan.parallel.tensor),
         expert_ranks_(style == SplitStyle::megatron ? plan.parallel.expert_tensor : ranks_),
         key_value_heads_(model.facts.key_value_heads),
+        repeats_heads_(plan.workload.generation.engine.has_value()),
         by_tokens_(plan.parallel.sequence_parallel),
         cuts_(model, plan, style),
         parameter_cuts_(model.parameters.size()) {}
@@ -380,6 +382,8 @@ class TensorSplit {
   Part part_of(ParameterId weight) const {
     if (cuts_.of(weight) == Cut::vocabulary || is_head(weight)) return rows_of_vocabulary();
     if (style_ == SplitStyle::megatron || !makes_heads(weight)) return {1, ranks_};
+    if (repeats_heads_ && ranks_ % key_value_heads_ == 0 && !is_packed_attention(name_of(weight)))
+      return {1, is_key_or_value(name_of(weight)) ? std::min(key_value_heads_, ranks_) : ranks_};
     // DeepSpeed's first ranks have a key-value head more where they do not come out even.
     if (style_ == SplitStyle::autotp) return {ceil_div(key_value_heads_, ranks_), key_value_heads_};
     if (key_value_heads_ % ranks_ != 0)
@@ -389,7 +393,7 @@ class TensorSplit {
   }
 
   bool makes_heads(ParameterId weight) const {
-    return key_value_heads_ > 0 && parameter(weight).name.find("attn") != std::string::npos;
+    return key_value_heads_ > 0 && name_of(weight).find("attn") != std::string_view::npos;
   }
 
   Part rows_of_vocabulary() const {
@@ -403,8 +407,7 @@ class TensorSplit {
   bool lacks_heads(ParameterId id) const {
     if (style_ != SplitStyle::megatron || key_value_heads_ >= ranks_ || key_value_heads_ == 0)
       return false;
-    const std::string& name = parameter(id).name;
-    return name.find("k_proj") != std::string::npos || name.find("v_proj") != std::string::npos;
+    return is_key_or_value(name_of(id));
   }
 
   void split_rows(GraphRewrite& w, const Op& op, Cut cut) {
@@ -457,6 +460,8 @@ class TensorSplit {
 
   // Parameters.
 
+  std::string_view name_of(ParameterId id) const { return parameter(id).name; }
+
   const Parameter& parameter(ParameterId id) const {
     return model_.parameters[static_cast<std::size_t>(id)];
   }
@@ -466,6 +471,7 @@ class TensorSplit {
   std::int64_t ranks_;
   std::int64_t expert_ranks_;  ///< that share an expert
   std::int64_t key_value_heads_;
+  bool repeats_heads_;  ///< ranks beyond the heads of keys share them: a serving engine's
   bool by_tokens_;
   Cuts cuts_;
   ParameterCuts parameter_cuts_;

@@ -10,6 +10,7 @@
 #include "lowering/inference/pass.h"
 #include "lowering/rank_model.h"
 #include "model/model.h"
+#include "parallel/cuts.h"
 #include "parallel/degrees.h"
 #include "rollout/packed_products.h"
 #include "simulator/memory.h"
@@ -29,6 +30,15 @@ std::int64_t bytes_of(const Parameter& p, std::int64_t numel, Quantization forma
   return ceil_div(bytes_in(format_of(format), p.numel, p.shape.front()), ceil_div(p.numel, numel));
 }
 
+/// GPUs that divide a parameter. A head of keys is on as many as share it (vllm/model_executor/
+/// layers/linear.py, QKVParallelLinear: num_kv_head_replicas; SGLang's is the same).
+std::int64_t ranks_of(const Parameter& p, const RolloutEngine& engine, const ModelFacts& facts) {
+  if (p.kind == ParameterKind::expert)
+    return std::max(engine.tensor_parallel, engine.expert_parallel);
+  const bool shared = facts.key_value_heads > 0 && is_key_or_value(p.name);
+  return shared ? std::min(engine.tensor_parallel, facts.key_value_heads) : engine.tensor_parallel;
+}
+
 /// Matrices are cut over the ranks, tables of words padded before (vllm/model_executor/layers/
 /// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged, and
 /// trained copies take the place of their originals.
@@ -41,9 +51,7 @@ std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quant
       numel = round_up(p.shape.front(), engine.engine->vocabulary_multiple) *
               (p.numel / p.shape.front());
     const bool cut = p.shape.size() > 1;
-    const std::int64_t ranks = p.kind == ParameterKind::expert
-                                   ? std::max(engine.tensor_parallel, engine.expert_parallel)
-                                   : engine.tensor_parallel;
+    const std::int64_t ranks = ranks_of(p, engine, model.facts);
     const std::int64_t own = cut ? ceil_div(numel, ranks) : numel;
     bytes = checked_add(bytes,
                         checked_mul(round_up(bytes_of(p, own, format), kAllocationUnit), repeat));

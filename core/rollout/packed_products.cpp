@@ -55,6 +55,7 @@ Plan engine_share(const Plan& plan, const RolloutEngine& engine) {
   own.framework.kind = default_framework(1);
   own.parallel = {};
   own.parallel.tensor = engine.tensor_parallel;
+  own.workload.generation.engine = engine;  // whose ranks may share heads of keys
   return own;
 }
 

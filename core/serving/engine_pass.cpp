@@ -142,30 +142,35 @@ void ServedNetwork::add_products(EnginePassTime& time, const PackedProducts& pro
   }
 }
 
-void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
-  const ModelRun run = run_of(padded(rows), 1, 0);
+void ServedNetwork::add_exchanges(EnginePassTime& time, const SegmentRun& segment) const {
   const EngineDescription& engine = *plan_.workload.generation.engine->engine;
   const auto groups = group_shapes(plan_);
   Program exchanges;
   ProgramBuilder b(exchanges);
+  for (const TapeExchange& e : segment.forward.exchanges) detail::emit_exchange(b, e);
+  for (const Event& e : exchanges.events)
+    if (e.kind == Event::Kind::collective)
+      time.exchanges += static_cast<double>(segment.segment->repeat) *
+                        engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
+                                                plan_.cluster, rates_.links, engine);
+}
+
+void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
+  const ModelRun run = run_of(padded(rows), 1, 0);
   for (std::size_t i = 0; i + 1 < run.segments.size(); ++i) {
-    const SegmentRun& s = run.segments[i];
-    add_products(time, packed_products(s), rows / static_cast<double>(padded(rows)));
-    exchanges.events.clear();
-    for (const TapeExchange& e : s.forward.exchanges) detail::emit_exchange(b, e);
-    for (const Event& e : exchanges.events)
-      if (e.kind == Event::Kind::collective)
-        time.exchanges += static_cast<double>(s.segment->repeat) *
-                          engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
-                                                  plan_.cluster, rates_.links, engine);
+    add_products(time, packed_products(run.segments[i]), rows / static_cast<double>(padded(rows)));
+    add_exchanges(time, run.segments[i]);
   }
 }
 
-/// The head's rows are sequences that get a token. The sampler reads and writes a row of the
+/// The head's rows are sequences that get a token. Each GPU has a part of their logits, which are
+/// put together (vllm/model_executor/layers/logits_processor.py, _gather_logits; SGLang's and
+/// TensorRT-LLM's heads do the same). The sampler reads and writes a row of the
 /// vocabulary in fp32 for each of its passes.
 void ServedNetwork::add_head(EnginePassTime& time, double rows) const {
   const ModelRun run = run_of(padded(rows), 1, 0);
   add_products(time, packed_products(run.segments.back()), 1);
+  add_exchanges(time, run.segments.back());
   const MemoryRate& r =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   constexpr double kFloat = 4;

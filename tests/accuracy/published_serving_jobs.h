@@ -22,6 +22,7 @@ struct Row {
   double token_seconds = 0;      ///< from token to token while no prompt is taken in; 0: not said
   std::string stated_gpu;        ///< where `gpu` is another than its source states
   bool held_out = false;         ///< of another source than the constants of its engine
+  double predicted = 0;          ///< before the row was compared, where its family says so
   bool prompts_assumed = false;  ///< the source does not say how long prompts are
   bool refused = false;          ///< shardplan does not model this kind yet
   Json workload;
@@ -42,6 +43,7 @@ inline std::vector<Row> rows() {
       Row row{family.at("name"), r[0], r[1], r[2], r[3], r[4], r[5], r[6]};
       row.held_at_once = family.value("held_at_once", false);
       row.keep_coming = family.value("keep_coming", false);
+      if (family.value("predicted_first", false)) row.predicted = r[7];
       row.held_out = family.value("held_out", false);
       row.prompts_assumed = family.value("prompts_assumed", false);
       row.refused = family.contains("refused");
