@@ -109,6 +109,11 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
          fmt::format("time: shares of the datasheet's rates, fitted to measurements ({}){}; "
                      "docs/explanation/time.md",
                      calibration.name, fitted ? "" : " on another kind of GPU")});
+  if (e.serving && e.time.step_seconds > 0)
+    out.push_back({"modelled",
+                   "tokens per second of an engine: 475 published runs, predicted before they were "
+                   "compared, are 24 % off in the mean, most of them too fast; "
+                   "docs/evidence/measurements.md"});
   if (calibration.anchor) add_anchor(out, *calibration.anchor);
   add_states(out, e, job.plan);
   out.push_back({"modelled",
