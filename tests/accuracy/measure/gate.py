@@ -8,11 +8,22 @@ import time
 import psutil
 
 VARIABLE = "MEASURE_GATE"
+TURN = "MEASURE_TURN"
 
 
 def wait():
     """In the started process, after its imports and before it touches a GPU."""
     path = os.environ.get(VARIABLE)
+    while path and not os.path.exists(path):
+        time.sleep(0.02)
+
+
+def wait_for_turn():
+    """In the started process, once its warm-up is over: until its steps may be timed, with nothing beside them."""
+    path = os.environ.get(TURN)
+    if path:
+        with open(path + ".waiting", "w", encoding="utf-8"):
+            pass
     while path and not os.path.exists(path):
         time.sleep(0.02)
 

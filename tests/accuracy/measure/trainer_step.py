@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback
 
+import gate
 from host_sample import HostSamples
 from image_samples import RandomImages, RandomPairs, collate, collate_pairs
 from models import PAIRS
@@ -62,6 +63,8 @@ class Meter(TrainerCallback):
         self.phases["model"] = torch.cuda.memory_allocated()
 
     def on_step_begin(self, args, state, control, **rest):
+        if state.global_step == WARM_UP:
+            gate.wait_for_turn()
         torch.cuda.synchronize()
         if state.global_step >= WARM_UP:  # a sample multiplies in autograd's thread, which the first step has to do itself
             self.samples.take()

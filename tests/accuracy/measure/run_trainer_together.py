@@ -1,0 +1,124 @@
+"""Cases of HF Trainer on one GPU that compile side by side and are timed one by one.
+
+    python run_trainer_together.py cases/drawn_left_1gpu.json --output left.jsonl --seconds 285 --only NAME NAME
+
+Compiling takes minutes of one core. As many cases as the GPU has memory for, by their predictions, go through their
+warm-up at once and then wait; each has its timed steps alone and ends. What it held on the device is what the driver
+says is used with it, less what is used without it. Cases for which there was no memory follow, each alone.
+"""
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+import torch
+
+import gate
+import run_trainer
+from jobs import load_cases
+from records import append_line
+
+GIB = 2**30
+
+
+def _arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", help="a case list, whose predictions there are")
+    parser.add_argument("--output", required=True, help="JSON-lines file to append records to")
+    parser.add_argument("--seconds", type=float, default=1e9, help="end after this many seconds")
+    parser.add_argument("--compile-seconds", type=float, default=200, help="whoever compiles longer is given up")
+    parser.add_argument("--memory-gib", type=float, default=74, help="what cases may hold at once")
+    parser.add_argument("--only", nargs="+", required=True, help="these cases, in this order")
+    return parser.parse_args()
+
+
+def _used():
+    free, total = torch.cuda.mem_get_info()
+    return total - free
+
+
+def _used_by_nobody():
+    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"]
+    return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) * 2**20
+
+
+class Case:
+    """One case's process: imports, then (open) its model and warm-up, then (turn) its timed steps."""
+
+    def __init__(self, path, case, folder):
+        self.name, self.folder = case["name"], folder
+        self.turn = os.path.join(folder, self.name)
+        self.record = self.turn + ".jsonl"
+        environment = {**os.environ, **case.get("env", {}), gate.TURN: self.turn, "TORCHINDUCTOR_COMPILE_THREADS": "2"}
+        self.started = gate.Gated(run_trainer._command(case, path, self.record), run_trainer.HERE, environment)
+
+    def is_waiting(self):
+        return os.path.exists(self.turn + ".waiting")
+
+    def has_ended(self):
+        return self.started.process.poll() is not None
+
+    def give_up(self, why, output):
+        self.started.end()
+        lines = run_trainer._last_lines(self.started.words())
+        print(f"{self.name}: {why}", *lines, sep="\n  ", flush=True)
+        append_line(output, {"name": self.name, "error": " | ".join([why, *lines[-3:]])[-600:]})
+
+    def measure(self, output, base, seconds):
+        with open(self.turn, "w", encoding="utf-8"):
+            pass
+        try:
+            self.started.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return self.give_up(f"timed steps took more than {seconds:.0f} s", output)
+        if not os.path.exists(self.record):
+            return self.give_up("left no record", output)
+        time.sleep(1)
+        after = _used()
+        with open(self.record, encoding="utf-8") as file:
+            record = json.loads(file.read())
+        for figures in (record["measured"], *record["ranks"]):
+            figures["device"] += base - after
+        append_line(output, record)
+
+
+def main():
+    options = _arguments()
+    begin = time.time()
+    base = _used_by_nobody()
+    torch.cuda.mem_get_info()
+    found = {case["name"]: case for case in load_cases(options.cases)}
+    with open(os.path.join(run_trainer.HERE, "predictions", os.path.basename(options.cases)), encoding="utf-8") as file:
+        predicted = json.load(file)
+    folder = tempfile.mkdtemp()
+    path = os.path.abspath(options.cases)
+    cases = [Case(path, found[name], folder) for name in options.only]
+    left = lambda: options.seconds - (time.time() - begin)
+    held, together, later = 0.0, [], []
+    for case in cases:
+        needs = predicted[case.name]["device"] / GIB + 1
+        (together if held + needs <= options.memory_gib else later).append(case)
+        held += needs if case in together else 0
+    for number, wave in enumerate([together, *[[case] for case in later]]):
+        for case in wave:
+            case.started.open()
+        until = min(options.compile_seconds if number == 0 else 1e9, left() - 10)
+        end = time.time() + until
+        while time.time() < end and not all(case.is_waiting() or case.has_ended() for case in wave):
+            time.sleep(0.2)
+        print(f"{time.time() - begin:5.0f} s {sum(case.is_waiting() for case in wave)} of {len(wave)} wait", flush=True)
+        for case in [case for case in wave if not case.is_waiting()]:
+            case.give_up("failed" if case.has_ended() else f"compiled for {until:.0f} s", options.output)
+        for case in [case for case in wave if case.is_waiting()]:
+            case.measure(options.output, base, max(left(), 5))
+            print(f"{time.time() - begin:5.0f} s {case.name}", flush=True)
+    records = run_trainer._records(options.output)
+    for case in cases:
+        case.started.close()
+        run_trainer._show(found[case.name], records.get(case.name), predicted.get(case.name))
+
+
+if __name__ == "__main__":
+    main()
