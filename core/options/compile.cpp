@@ -13,9 +13,13 @@ constexpr std::array kScopes{named("model", CompileScope::model),
                              named("block", CompileScope::block)};
 
 constexpr std::array kCompileOptions{
-    option<&Plan::compile, &Compile::mode>(
-        {.key = "mode", .help = "the mode of torch.compile", .choices = kModes}),
+    option<&Plan::compile, &Compile::mode>({.key = "mode",
+                                            .flag = "--compile-mode",
+                                            .also = "--torch-compile-mode",
+                                            .help = "the mode of torch.compile",
+                                            .choices = kModes}),
     option<&Plan::compile, &Compile::scope>({.key = "scope",
+                                             .flag = "--compile-scope",
                                              .help = "what is compiled in one piece",
                                              .default_text = "`model`; `block` with torchtitan",
                                              .choices = kScopes}),

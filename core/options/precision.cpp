@@ -35,7 +35,8 @@ constexpr std::array kPresetOptions{special<Plan>(
      .help = "element types",
      .label = "Precision",
      .default_text = "`bf16-master` with deepspeed, megatron and native; `bf16-pure` for "
-                     "inference, and for LoRA with single and ddp; else `bf16-autocast`",
+                     "inference, for LoRA with single and ddp, and for QLoRA with fsdp1 "
+                     "and fsdp2; else `bf16-autocast`",
      .kind = OptionKind::choice,
      .choices = kPresetNames})};
 
@@ -71,6 +72,8 @@ constexpr std::array kPrecisionOptions{
                         .kind = OptionKind::choice,
                         .choices = kPresetNames}),
     option<&Precision::linear>({.key = "linear",
+                                .flag = "--linear",
+                                .switches = "--fp8=fp8-tensorwise --mxfp8=mxfp8 --nvfp4=nvfp4",
                                 .help = "what linear layers inside the blocks multiply in",
                                 .doc = "what linear layers inside the blocks multiply in "
                                        "([memory.md](../explanation/memory.md#activations))",

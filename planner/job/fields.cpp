@@ -156,6 +156,8 @@ void set_field(Json& job, std::string_view pointer, Json value) {
   if (!value.is_null()) {
     if (pointer == kPerceptron) job.erase("model");  // it is a model, not beside one
     widen(job, path.parent_pointer());
+    // "--compile" beside "--compile-mode": the object is a yes already.
+    if (value == true && job.contains(path) && job.at(path).is_object()) return;
     job[path] = std::move(value);
     return;
   }
@@ -178,8 +180,14 @@ std::optional<std::string> command_with_flags(const Json& job) {
   std::string command = "shardplan estimate";
   std::set<std::string> said;
   for (const JobField& field : job_fields()) {
-    const auto value = field_of(job, field.pointer);
+    auto value = field_of(job, field.pointer);
     if (field.pointer == kPerceptron) continue;  // a model that is an object stays in a file
+    if (value && value->is_object()) {  // what a bare text would say, beside fields with flags
+      const std::string text = fmt::format("{}/{}", field.pointer,
+                                           spoken_key(std::string_view(field.pointer).substr(1)));
+      value = field_of(job, text);
+      if (value) said.emplace(text);
+    }
     if (!value || value->is_object() || (value->is_array() && !is_scalar_list(*value))) continue;
     command += fmt::format(" {} {}", field.flag, argument(*value));
     said.emplace(field.pointer);

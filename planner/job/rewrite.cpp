@@ -97,6 +97,8 @@ class Rewriter {
       replace_framework();
     } else if (traits_of(after_).has_zero) {
       change_deepspeed();
+    } else {
+      change_options();
     }
     change_workload();
     if (before_.parallel != after_.parallel) set_field(job_, "/parallel", changed_parallel());
@@ -129,6 +131,15 @@ class Rewriter {
     out.offload_optimizer = zero.offload_optimizer;
     out.offload_param = zero.offload_param;
     return out;
+  }
+
+  void change_options() {
+    for (const Option<Framework>& option : traits_of(after_).options.get()->options) {
+      if (option.access.get == nullptr) continue;
+      const OptionValue value = option.access.get(after_.framework);
+      if (option.access.get(before_.framework) != value)
+        set_field(job_, fmt::format("/framework/{}", option.info.key), json_of(option.info, value));
+    }
   }
 
   void change_deepspeed() {

@@ -105,9 +105,12 @@ class JobFlags(TypedDict, total=False):
     stage_balance: Document | None
     stage_layers: Sequence[object] | str | None
     precision: Document | None
+    linear: Document | None
     optimizer: Document | None
     optimizer_implementation: Document | None
     momentum: float | str | None
+    compile_mode: Document | None
+    compile_scope: Document | None
     trainer: Document | None
     kernels: Sequence[object] | str | None
     attention: Document | None

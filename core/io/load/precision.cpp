@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "base/nearest.h"
+#include "base/said.h"
 #include "formats/dtype.h"
+#include "formats/product_recipe.h"
 #include "load/options.h"
 #include "options/tables.h"
 #include "plan/precision_presets.h"
@@ -25,9 +27,22 @@ Precision on_preset(ObjectReader& object, std::string_view preset) {
   return p;
 }
 
-Precision custom(ObjectReader object) {
+/// Of those that cast: what `precision` itself cannot be.
+bool is_recipe(std::string_view name) {
+  return std::ranges::any_of(kProductRecipes, [&](const ProductRecipe& recipe) {
+    return recipe.cast != OperandCast::none && recipe.name == name;
+  });
+}
+
+/// `linear` alone leaves the rest as it would be without it.
+bool says_linear_alone(const Json& precision) {
+  return precision.size() == 1 && precision.contains("linear");
+}
+
+Precision custom(ObjectReader object, const Json& said, std::string_view fallback) {
   if (const auto preset = object.choice("preset", precision_names()))
     return on_preset(object, *preset);
+  if (says_linear_alone(said)) return on_preset(object, fallback);
   Precision p;
   p.name = "custom";
   read_options(object, precision_table(), p);
@@ -77,7 +92,11 @@ Precision precision_preset(std::string_view name) {
 Precision load_precision(ObjectReader& job, std::string_view fallback) {
   const Json* value = job.find("precision");
   if (value == nullptr) return precision_preset(fallback);
-  if (value->is_object()) return custom(ObjectReader(*value, job.file(), job.path_of("precision")));
+  if (value->is_object())
+    return custom(ObjectReader(*value, job.file(), job.path_of("precision")), *value, fallback);
+  if (value->is_string() && is_recipe(value->get<std::string>()))
+    job.fail("precision", say("{} is of linear layers alone", value->get<std::string>()),
+             "precision.linear (--linear) beside a preset");
   const std::vector<std::string> names = precision_names();
   if (const auto preset = preset_of_type(*value, fallback);
       preset && std::ranges::find(names, *preset) != names.end())

@@ -57,6 +57,23 @@ TEST(JobFields, ACommandLineSaysWhatTheJobSays) {
             "--micro-batch 2 --method lora --lora-targets q_proj,v_proj --checkpointing full");
 }
 
+TEST(JobFields, ACommandLineSaysAPresetBesideWhatLinearsMultiplyIn) {
+  const Json job = Json::parse(R"({"model": "7B", "cluster": "1xH100", "framework": "single",
+      "compile": {"mode": "reduce-overhead"},
+      "precision": {"preset": "bf16-pure", "linear": "fp8-rowwise"}})");
+  EXPECT_EQ(command_line(job, ""),
+            "shardplan estimate --model 7B --cluster 1xH100 --framework single --precision "
+            "bf16-pure --linear fp8-rowwise --compile-mode reduce-overhead");
+}
+
+TEST(JobFields, YesLeavesAnObjectThatIsAYes) {
+  Json job = Json::parse(R"({"compile": {"mode": "reduce-overhead"}})");
+  set_field(job, "/compile", true);
+  EXPECT_EQ(job["compile"].dump(), R"({"mode":"reduce-overhead"})");
+  set_field(job, "/compile", false);
+  EXPECT_EQ(job["compile"].dump(), "false");
+}
+
 TEST(JobFields, WhatNoFlagSaysNeedsAFile) {
   const Json job = Json::parse(R"({"model": {"mlp": [4, 2]}, "cluster": "H100"})");
   EXPECT_EQ(command_line(job, ""), "shardplan estimate job.json");
