@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "questions/recipe_price.h"
 #include "render/cost_text.h"
 #include "render/estimate_text.h"
 #include "render/fit_text.h"
@@ -17,6 +18,8 @@ JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms, E
   a.job = std::move(job);
   a.calibration = std::move(calibration);
   a.estimate = std::move(estimate);
+  if (auto warning = recipe_that_loses(a.job, a.calibration, a.estimate))
+    a.job.diagnostics.push_back(std::move(*warning));
   a.cost = cost_of(a.job.model, a.job.plan, a.estimate, terms);
   if (a.estimate.serving) a.serving = serving_choices(a.job, a.calibration, terms);
   return a;
