@@ -144,6 +144,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .regime = fsdp1_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
+    .qlora_precision = "bf16-pure",
     .takes_recipes = false,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,

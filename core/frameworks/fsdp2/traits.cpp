@@ -107,6 +107,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
+    .qlora_precision = "bf16-pure",
     .takes_recipes = true,
     .compiles = CompileScope::block,
     .graph_bytes = usual::one_graph,

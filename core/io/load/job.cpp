@@ -131,10 +131,14 @@ class JobLoader {
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
   /// Nothing updates what LoRA freezes: 16 bits, where the framework takes adapters in fp32 beside.
+  /// Packed weights that are divided are stored as 16 bits, and FSDP1 flattens parameters of one
+  /// type alone: people have the rest in 16 bits too (answer.ai's fsdp_qlora, --precision bf16).
   std::string_view usual_precision() const {
     const FrameworkTraits& framework = traits_of(job_.plan);
     if (is_inference()) return "bf16-pure";
-    return job_.plan.workload.lora ? framework.lora_precision : framework.default_precision;
+    const std::optional<Lora>& lora = job_.plan.workload.lora;
+    if (!lora) return framework.default_precision;
+    return lora->base == Quantization::none ? framework.lora_precision : framework.qlora_precision;
   }
 
   void assume_precision() {
@@ -424,7 +428,8 @@ class JobLoader {
                    "framework native, or single, ddp, fsdp2 or megatron with method full");
     if (traits_of(p).is_own_engine) return;  // it has limits and casts of its own
     check_recipe_widths(recipe);
-    warn("precision.linear", std::string(recipe.caveat));
+    const bool fuses_casts = recipe.cast == OperandCast::eager && p.compile.has_value();
+    if (!fuses_casts) warn("precision.linear", std::string(recipe.caveat));
     if (recipe.cast == OperandCast::kept && expert_count(job_.model) > 0)
       job_.assumed.emplace_back(
           "experts keep what they read in 16 bits, which is more, beside weights in 8 bits");

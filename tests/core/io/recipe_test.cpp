@@ -113,6 +113,50 @@ TEST(Recipe, OfBf16IsThePreset) {
   EXPECT_EQ(job_of("fp8-rowwise").diagnostics.size(), 1U);  // slower without torch.compile
 }
 
+Job read(const std::string& text) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  return load_job(parse_json(text, "test"), "test", {&hardware, ""});
+}
+
+TEST(Recipe, AloneLeavesThePresetThatThereWouldBe) {
+  const std::string job = R"({"model": "llama-3.2-1b", "cluster": "1xH100", "framework": "single")";
+  const Plan plain = read(job + "}").plan;
+  const Plan fp8 = read(job + R"(, "precision": {"linear": "fp8-tensorwise"}})").plan;
+  EXPECT_EQ(fp8.precision.params, plain.precision.params);
+  EXPECT_EQ(fp8.precision.compute, plain.precision.compute);
+  EXPECT_EQ(fp8.precision.name, plain.precision.name + " with fp8-tensorwise");
+}
+
+TEST(Recipe, IsNoPresetAndTheRefusalSaysWhereItIs) {
+  try {
+    read(R"({"model": "llama-3.2-1b", "cluster": "1xH100", "framework": "single",
+             "precision": "fp8-rowwise"})");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("precision.linear (--linear)"));
+  }
+}
+
+/// torch.compile fuses the casts: what is said of eager steps is not said then.
+TEST(Recipe, IsNotWarnedAboutForCastsThatAreFused) {
+  EXPECT_TRUE(
+      job_of("fp8-rowwise", R"(, "cluster": "1xH100", "compile": true)").diagnostics.empty());
+}
+
+/// FSDP1 flattens parameters of one type alone, and divided weights in 4 bits are stored as bf16.
+TEST(Recipe, OfAPackedBaseThatIsDividedLeavesTheRestIn16Bits) {
+  for (const char* framework : {"fsdp1", "fsdp2"}) {
+    const auto params = [&](const std::string& lora) {
+      return read(R"({"model": "llama-3.2-1b", "cluster": "2xRTX4090", "framework": ")" +
+                  std::string(framework) + R"(", "workload": {"method": "lora", "lora": {)" + lora +
+                  "}}}")
+          .plan.precision.params;
+    };
+    EXPECT_EQ(params(R"("quantization": "nf4")"), DType::bf16);
+    EXPECT_EQ(params(R"("rank": 8)"), DType::f32);
+  }
+}
+
 TEST(Recipe, IsRefusedWhereItCannotRun) {
   const std::string h100 = R"(, "cluster": "1xH100")";
   EXPECT_THAT(refusal("fp8-rowwise", R"(, "cluster": "1xA100-80GB")"), HasSubstr("no fp8 units"));
