@@ -30,6 +30,11 @@ inline void no_offloads(Plan&) {}
 
 inline void no_changes(std::vector<Change>&, const Model&, const Plan&) {}
 inline void no_offload_changes(std::vector<Change>&, const Plan&) {}
+/// What FSDP divides, on the host.
+inline Change divided_on_host(void (*apply)(Plan&)) {
+  return {"shards and optimizer states on the host",
+          "fsdp_offload_params: true; --cpu-offload true", apply, "offload"};
+}
 inline PeerJob no_peers(const Plan&) {
   return {};
 }

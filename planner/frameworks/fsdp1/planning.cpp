@@ -176,6 +176,12 @@ void take_fsdp1_offloads(Plan& plan) {
                                      asked.offload_optimizer.device == OffloadDevice::cpu;
 }
 
+void fsdp1_offload_changes(std::vector<Change>& changes, const Plan& plan) {
+  if (!plan.framework.fsdp1.cpu_offload)
+    changes.push_back(
+        usual::divided_on_host([](Plan& p) { p.framework.fsdp1.cpu_offload = true; }));
+}
+
 /// FULL_SHARD shards what DeepSpeed's stage 3 does.
 PeerJob fsdp1_peers(const Plan& plan) {
   PeerJob job;
@@ -209,7 +215,7 @@ constinit const FrameworkPlanning kFsdp1Planning{
     .balances = std::span<const StageBalance>{},
     .moves_to_zero = true,
     .lighter = usual::no_changes,
-    .offloads = usual::no_offload_changes,
+    .offloads = fsdp1_offload_changes,
     .peers = fsdp1_peers,
     .fit = nullptr,
     .fits_host = false,

@@ -101,6 +101,12 @@ void take_fsdp2_offloads(Plan& plan) {
                                      asked.offload_optimizer.device == OffloadDevice::cpu;
 }
 
+void fsdp2_offload_changes(std::vector<Change>& changes, const Plan& plan) {
+  if (!plan.framework.fsdp2.cpu_offload)
+    changes.push_back(
+        usual::divided_on_host([](Plan& p) { p.framework.fsdp2.cpu_offload = true; }));
+}
+
 /// It shards what DeepSpeed's stage 3 does.
 PeerJob fsdp2_peers(const Plan& plan) {
   PeerJob job;
@@ -134,7 +140,7 @@ constinit const FrameworkPlanning kFsdp2Planning{
     .balances = std::span<const StageBalance>(kFsdp2Balances),
     .moves_to_zero = true,
     .lighter = usual::no_changes,
-    .offloads = usual::no_offload_changes,
+    .offloads = fsdp2_offload_changes,
     .peers = fsdp2_peers,
     .fit = &kFsdp2Steps,
     .fits_host = false,

@@ -94,6 +94,26 @@ TEST_F(Improvements, OfGenerationAreLargerBatches) {
   expect_translated(f.fixes.front());
 }
 
+/// 70B on two cards of 24 GB, as answer.ai's fsdp_qlora has it: shards wait on the host.
+TEST_F(Improvements, DividedStatesGoToTheHost) {
+  for (const char* framework : {"fsdp1", "fsdp2"}) {
+    const Found f = found(Json{
+        {"model", "llama-3-70b"},
+        {"cluster", "2xRTX4090"},
+        {"framework", framework},
+        {"checkpointing", "full"},
+        {"workload",
+         {{"method", "lora"}, {"sequence_length", 512}, {"lora", {{"quantization", "nf4"}}}}}});
+    EXPECT_FALSE(f.now.verdict.fits);
+    const auto moved = std::ranges::find_if(f.fixes, [](const Fix& fix) {
+      return fix.changes.front().what == "shards and optimizer states on the host";
+    });
+    ASSERT_NE(moved, f.fixes.end()) << framework;
+    EXPECT_TRUE(moved->after.verdict.fits);
+    expect_translated(*moved);
+  }
+}
+
 TEST_F(Improvements, AHostThatIsTooSmallIsWhatFixesRelieve) {
   const Found f = found(Json::parse(R"({"model": "llama-2-7b", "checkpointing": "full",
       "cluster": {"gpu": "A100-SXM4-80GB", "gpus_per_node": 4, "host_memory_bytes": 64000000000},
