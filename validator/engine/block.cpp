@@ -70,7 +70,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
   a.mlp = mlp_->allocate(arena, name, keep, shared.mlp);
   if (adapters_.rank > 0) a.low = allocate_low_rank(arena, name, adapters_, rows, dtype_);
-  a.fp8_scales = allocate_fp8_scales(arena, name, fp8_);
+  a.fp8_scales = allocate_fp8_scales(arena, name, fp8_, spec_);
   return a;
 }
 

@@ -25,6 +25,8 @@ class BlockLinears {
         adapters_(std::move(adapters)),
         fp8_(std::move(fp8)) {}
 
+  /// Of this pass.
+  const BlockFp8& fp8() const { return fp8_; }
   /// `biased`: this rank is the one that adds the bias, if there is any.
   void forward(Linear l, const Tensor& y, const Tensor& x, bool biased = true) const;
   /// What backward() reads of a product that is not made again.

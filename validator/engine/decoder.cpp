@@ -60,7 +60,8 @@ class Decoder final : public Network {
     slots_.resize(index(slots));
     if (const std::int64_t elements = largest_quantized(units()); elements > 0)
       widened_ = rt.arena.allocate("widened", Category::workspace, run_.dtype, {elements});
-    fp8_ = allocate_fp8(rt.arena, run_.fp8, spec_, rows());
+    fp8_ = allocate_fp8(rt.arena, run_.fp8, spec_, rows(),
+                        slots_of_experts().most(spec_.expert_share));
     const auto ids = [&](const char* name, std::int64_t micro_batches) {
       return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
     };
@@ -88,10 +89,8 @@ class Decoder final : public Network {
     if (!spec_.experts) return;
     if (!tally_.dropped.empty()) rt.device.zero(tally_.dropped);
     if (!experts_->divided()) return;
-    const std::int64_t slots_of_all =
-        checked_mul(spec_.experts->count, expert_capacity(*spec_.experts, run_));
     experts_->lend(arena.allocate("exchanged.experts", Category::communication_buffers, run_.dtype,
-                                  {slots_of_all, spec_.hidden}));
+                                  {slots_of_experts().all(*spec_.experts), spec_.hidden}));
   }
 
   void forward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass,
@@ -243,10 +242,15 @@ class Decoder final : public Network {
                           {rows(), spec_.hidden});
   }
 
+  ExpertSlots slots_of_experts() const {
+    if (!spec_.experts) return {};
+    return {rows(), expert_capacity(*spec_.experts, run_), slot_multiple(run_.fp8)};
+  }
+
   std::unique_ptr<Mlp> make_mlp() const {
     if (!spec_.experts) return make_dense_mlp(spec_, rows(), run_.dtype);
-    return make_expert_mlp(spec_, layout_.block.router, layout_.experts, rows(),
-                           expert_capacity(*spec_.experts, run_), run_.dtype);
+    return make_expert_mlp(spec_, layout_.block.router, layout_.experts, slots_of_experts(),
+                           run_.dtype);
   }
 
   void prepare_experts(Runtime& rt) {
@@ -485,7 +489,8 @@ std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) 
   const auto share = static_cast<double>(checked_mul(rows, experts.per_token)) /
                      static_cast<double>(experts.count);
   const double wanted = std::ceil(run.capacity_factor * share);
-  return static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(rows)));
+  const double most = static_cast<double>(rows);
+  return round_up(static_cast<std::int64_t>(std::clamp(wanted, 1.0, most)), slot_multiple(run.fp8));
 }
 
 std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run) {

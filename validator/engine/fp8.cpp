@@ -7,7 +7,6 @@
 namespace shardplan::validator {
 namespace {
 
-constexpr std::int64_t kMatrices = static_cast<std::int64_t>(kLinears.size());
 /// Numbers that a scale and its reciprocal take: products read the latter, at 16 bytes.
 constexpr std::int64_t kScale = 4;
 constexpr std::int64_t numbers_of(std::int64_t scales) {
@@ -18,6 +17,16 @@ constexpr std::int64_t numbers_of(std::int64_t scales) {
 /// summed; else they have rows of it.
 bool sums_over_ranks(Linear l) {
   return l == Linear::out || l == Linear::down;
+}
+
+/// Of a block with experts up and down are one for each of them, expert by expert.
+std::int64_t matrices_of(const DecoderSpec& spec) {
+  const auto all = static_cast<std::int64_t>(kLinears.size());
+  return spec.experts ? all + 2 * (spec.experts_here() - 1) : all;
+}
+
+bool is_of_expert(const DecoderSpec& spec, Linear l) {
+  return spec.experts && (l == Linear::up || l == Linear::down);
 }
 
 /// Hands out parts of the room and of the scales, one after the other.
@@ -51,13 +60,15 @@ class Shelf {
 
 }  // namespace
 
-BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, std::int64_t rows) {
+BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec,
+                      std::int64_t all_rows, std::int64_t expert_rows) {
   if (recipe == Fp8Recipe::none) return {};
   const bool by_rows = recipe == Fp8Recipe::rowwise, frozen = spec.lora.has_value();
   const std::int64_t ranks = spec.share.ranks;
   std::int64_t bytes = 0, numbers = kScale;
   for (const Linear l : kLinears) {
     const auto [outputs, inputs] = sides_of(spec, l);
+    const std::int64_t rows = is_of_expert(spec, l) ? expert_rows : all_rows;
     const std::int64_t x = rows * inputs, w = outputs * inputs, dy = rows * outputs;
     bytes = std::max({bytes, x + w, frozen ? dy + w : 2 * dy + std::max(x, w)});
     if (!by_rows) continue;
@@ -75,20 +86,22 @@ BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, s
                .frozen = frozen,
                .kept = {}};
   // Both operands of a sum over ranks, or a gradient and its matrix.
-  if (const std::int64_t most = by_rows ? rows + spec.hidden : 2; ranks > 1)
+  if (const std::int64_t most = by_rows ? all_rows + spec.hidden : 2; ranks > 1)
     fp8.found = arena.allocate("fp8.found", Category::workspace, DType::f32, {ranks * most});
   return fp8;
 }
 
-Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe recipe) {
+Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe recipe,
+                           const DecoderSpec& spec) {
   if (recipe != Fp8Recipe::tensorwise) return {};
   return arena.allocate(name + ".fp8_scales", Category::activations, DType::f32,
-                        {kMatrices, 2, kScale});
+                        {matrices_of(spec), 2, kScale});
 }
 
 Tensor Fp8Linear::kept(Operand which) const {
   if (by_rows()) return {};
-  const auto i = 2 * static_cast<std::int64_t>(linear_) + static_cast<std::int64_t>(which);
+  const std::int64_t matrix = static_cast<std::int64_t>(linear_) + 2 * expert_;
+  const std::int64_t i = 2 * matrix + static_cast<std::int64_t>(which);
   return fp8_.kept.slice(kScale * i, 2).view({2, 1});
 }
 

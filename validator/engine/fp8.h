@@ -37,16 +37,19 @@ struct BlockFp8 {
   bool any() const { return recipe != Fp8Recipe::none; }
 };
 
-/// What all blocks share, for `rows` of a micro-batch; `spec` of this rank's part.
-BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, std::int64_t rows);
+/// What all blocks share, for `rows` of a micro-batch, and of an expert; `spec` of this rank's
+/// part.
+BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, std::int64_t rows,
+                      std::int64_t expert_rows);
 /// What a block keeps; absent where its backward pass finds scales of its own.
-Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe recipe);
+Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe recipe,
+                           const DecoderSpec& spec);
 
-/// One linear layer: y = x wᵀ.
+/// One linear layer: y = x wᵀ. `expert`: which of those that have a matrix of their own each.
 class Fp8Linear {
  public:
-  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l)
-      : device_(ranks.device()), ranks_(ranks), fp8_(fp8), linear_(l) {}
+  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l, std::int64_t expert = 0)
+      : device_(ranks.device()), ranks_(ranks), fp8_(fp8), linear_(l), expert_(expert) {}
 
   void forward(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias) const;
   /// What backward() reads of a product that is not made again.
@@ -81,6 +84,7 @@ class Fp8Linear {
   const TensorRanks& ranks_;
   const BlockFp8& fp8_;
   Linear linear_;
+  std::int64_t expert_;
 };
 
 }  // namespace shardplan::validator

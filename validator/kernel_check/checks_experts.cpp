@@ -69,12 +69,16 @@ void check_routing(Laboratory& lab, DType dtype, const RouterCase& c) {
       {{"dlogits", dlogits}});
 }
 
-/// capacity 0: as many slots as there are assignments.
+/// capacity 0: as many slots as there are assignments, at multiples.
 void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t capacity,
-                 std::int64_t owners, std::int64_t width) {
+                 std::int64_t owners, std::int64_t width, std::int64_t multiple = 1) {
   const Shape chosen{c.rows, c.per_token};
-  const std::int64_t slots = capacity > 0 ? c.experts * capacity : chosen.numel();
-  lab.begin("slots", fmt::format("{}, room {}, {} owners", shape_of(c), capacity, owners), dtype);
+  const std::int64_t slots =
+      capacity > 0 ? c.experts * capacity : chosen.numel() + c.experts * (multiple - 1);
+  lab.begin("slots",
+            fmt::format("{}, room {}, {} owners, multiples of {}", shape_of(c), capacity, owners,
+                        multiple),
+            dtype);
   const Pair experts = choices(lab, c);
   const Pair places = indices(lab, chosen.numel(), 0);
   const Pair rows = indices(lab, slots, 0);
@@ -90,6 +94,7 @@ void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t
         const Tensor where = of(places).view(chosen);
         backend.place_rows({.capacity = capacity,
                             .owners = owners,
+                            .multiple = multiple,
                             .places = where,
                             .rows = of(rows),
                             .counts = of(counts),
@@ -121,6 +126,7 @@ void check_experts(Laboratory& lab, DType dtype) {
     check_routing(lab, dtype, c);
   check_slots(lab, dtype, {4096, 8, 2, true}, 0, 1, 512);
   check_slots(lab, dtype, {1000, 128, 8, true}, 64, 4, 100);
+  check_slots(lab, dtype, {1000, 128, 8, true}, 0, 1, 64, 16);
   check_slots(lab, dtype, {2048, 8, 2, true}, 2048, 2, 64);
   check_slots(lab, dtype, {77, 60, 4, true}, 3, 1, 33);
 }

@@ -82,6 +82,12 @@ class WorkList {
     work_.back().bytes = bytes;
     work_.emplace_back();
   }
+  /// The host reads how many rows each expert has been given, where that decides what follows.
+  void read_counts() {
+    if (n_.capacity() > 0) return;
+    work_.back().read = true;
+    work_.emplace_back();
+  }
   /// Keys and values, or their gradients, go to the next rank beside the kernels that follow, up to
   /// settle().
   void pass_on(std::int64_t bytes) {
@@ -94,6 +100,7 @@ class WorkList {
       if (s.passed_on > 0) pass_on(s.passed_on);
       for (const Kernel& k : s.kernels) add(k);
       if (s.exchange) exchange(*s.exchange, s.bytes);
+      if (s.read) read_counts();
       if (s.passed_on > 0) settle();
     }
   }
@@ -171,10 +178,11 @@ class WorkList {
     add(product(n_, n_.rows, b.experts, b.hidden));
     add(rows_of(n_, KernelKind::softmax, b.experts, b.per_token));
     add(rows_of(n_, KernelKind::elementwise, 4 * b.per_token, b.per_token));  // slots
+    read_counts();
     dispatch();
-    add(expert_product(n_, b.up, b.hidden));
+    add_experts_linear(NativeLinear::up, b.up, b.hidden);
     add_activation();
-    add(expert_product(n_, b.hidden, b.inner));
+    add_experts_linear(NativeLinear::down, b.hidden, b.inner);
     send_rows();
   }
   /// And from there to its result.
@@ -201,15 +209,23 @@ class WorkList {
     sum();
     return true;
   }
+  /// Of all experts of the rank.
+  void add_experts_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow(NarrowWork(n_, l).forward(false));
+    add(expert_product(n_, outputs, inputs));
+  }
+  void add_experts_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    if (n_.narrow()) return add_narrow(NarrowWork(n_, l).backward());
+    if (!n_.frozen()) add(expert_weight_gradient(n_, outputs, inputs));
+    add(expert_product(n_, inputs, outputs));
+  }
   void add_experts_backward(const Kernel& activation) {
     const NativeBlock& b = n_.layout.block;
     add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 3 * b.hidden, b.hidden));
     send_rows();
-    if (!n_.frozen()) add(expert_weight_gradient(n_, b.hidden, b.inner));
-    add(expert_product(n_, b.inner, b.hidden));
+    add_experts_linear_backward(NativeLinear::down, b.hidden, b.inner);
     add(activation);
-    if (!n_.frozen()) add(expert_weight_gradient(n_, b.up, b.hidden));
-    add(expert_product(n_, b.hidden, b.up));
+    add_experts_linear_backward(NativeLinear::up, b.up, b.hidden);
     send_rows();
     add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
     add_linear_backward(n_.rows, b.experts, b.hidden, n_.frozen());

@@ -16,6 +16,7 @@ struct NativeStretch {
   /// Bytes that ranks that share sequences pass on beside the kernels.
   std::int64_t passed_on = 0;
   std::vector<Kernel> kernels;
+  bool read = false;  ///< the host waits for what they made, and reads it
   std::optional<Collective> exchange;
   std::int64_t bytes = 0;  ///< of what is exchanged, whole
 };

@@ -56,7 +56,11 @@ struct NativeBlock {
   struct Sides {
     std::int64_t outputs, inputs;
   };
-  /// Of the matrices of a block without experts, by NativeLinear.
+  /// Whether each expert of a layer has such a matrix.
+  bool of_experts(NativeLinear l) const {
+    return experts > 0 && (l == NativeLinear::up || l == NativeLinear::down);
+  }
+  /// Of the matrices of a block, or of an expert, by NativeLinear.
   std::array<Sides, 4> sides() const {
     return {{{packed, hidden}, {hidden, query_width}, {up, hidden}, {hidden, inner}}};
   }

@@ -154,6 +154,7 @@ struct KnownStretch {
   std::int64_t passed_on = 0;
   std::optional<Collective> exchange;
   std::int64_t bytes = 0;
+  bool read = false;
 };
 using KnownWork = std::vector<KnownStretch>;
 
@@ -161,7 +162,7 @@ KnownWork make_known(ProgramBuilder& b, const NativeWork& work) {
   KnownWork known;
   for (const NativeStretch& s : work)
     known.push_back({b.add_kernels(s.kernels), static_cast<std::int64_t>(s.kernels.size()),
-                     s.passed_on, s.exchange, s.bytes});
+                     s.passed_on, s.exchange, s.bytes, s.read});
   return known;
 }
 
@@ -174,6 +175,7 @@ void emit_work(ProgramBuilder& b, const KnownWork& work) {
                  "keys and values, or their gradients, to the next rank", false);
     if (s.count > 0) b.compute(s.first, s.count);
     if (s.passed_on > 0) b.wait(Stream::communication);
+    if (s.read) b.synchronize();
     if (!s.exchange) continue;
     const bool rows = *s.exchange == Collective::all_to_all;
     b.exchange(*s.exchange, rows ? Group::expert : Group::tensor, s.bytes,

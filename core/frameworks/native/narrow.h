@@ -24,6 +24,8 @@ class NarrowWork {
   NarrowWork(const Native& n, NativeLinear l)
       : n_(n),
         sides_(n.layout.block.sides()[static_cast<std::size_t>(l)]),
+        rows_(n.layout.block.of_experts(l) ? ceil_div(n.expert_rows(), n.matrices_of(l)) : n.rows),
+        matrices_(static_cast<std::int32_t>(n.matrices_of(l))),
         by_rows_(n.recipe().by_rows),
         divides_inputs_(n.tensor > 1 && sums_over_ranks(l)),
         divides_outputs_(n.tensor > 1 && !sums_over_ranks(l)) {}
@@ -34,12 +36,12 @@ class NarrowWork {
     const auto [outputs, inputs] = sides_;
     const bool joint_x = divides_inputs_, joint_w = joint_x || (divides_outputs_ && !by_rows_);
     const bool reads_w = !again || !by_rows_, reads_x = reads_w && !(again && n_.frozen());
-    if (joint_x && reads_x) find(n_.rows, inputs, n_.rows);
+    if (joint_x && reads_x) find(rows_, inputs, rows_);
     if (joint_w && reads_w) find(outputs, inputs, outputs);
     tell();
-    cast(n_.rows, inputs, !joint_x, 1, 0);
+    cast(rows_, inputs, !joint_x, 1, 0);
     cast(outputs, inputs, !joint_w, 1, 0);
-    multiply(n_.rows, outputs, inputs);
+    multiply(rows_, outputs, inputs);
     return std::move(work_);
   }
 
@@ -48,22 +50,25 @@ class NarrowWork {
   NarrowProduct backward() {
     const auto [outputs, inputs] = sides_;
     const bool trained = !n_.frozen(), joint = divides_outputs_;
-    if (joint) find(n_.rows, outputs, n_.rows);
+    if (joint) find(rows_, outputs, rows_);
     if (joint && by_rows_) find(outputs, inputs, inputs);
     tell();
-    cast(n_.rows, outputs, !joint, 1, trained && !by_rows_ ? 1 : 0);
+    cast(rows_, outputs, !joint, 1, trained && !by_rows_ ? 1 : 0);
     if (trained) {
-      if (by_rows_) cast(n_.rows, outputs, true, 0, 1);
-      cast(n_.rows, inputs, by_rows_, 0, 1);
-      multiply(outputs, inputs, n_.rows);
+      if (by_rows_) cast(rows_, outputs, true, 0, 1);
+      cast(rows_, inputs, by_rows_, 0, 1);
+      multiply(outputs, inputs, rows_);
     }
     cast(outputs, inputs, by_rows_ && !joint, 0, 1);
-    multiply(n_.rows, inputs, outputs);
+    multiply(rows_, inputs, outputs);
     return std::move(work_);
   }
 
  private:
-  void add(const Kernel& k) { work_.rest.push_back(k); }
+  void add(Kernel k) {
+    k.calls = matrices_;
+    work_.rest.push_back(k);
+  }
   Kernel few_numbers() const { return pass_over(n_, 1, 64, 16); }
   Kernel search(std::int64_t rows, std::int64_t columns) const {
     return pass_over(n_, rows, n_.width * columns, 1);
@@ -109,6 +114,8 @@ class NarrowWork {
 
   const Native& n_;
   NativeBlock::Sides sides_;
+  std::int64_t rows_;      ///< that one matrix is multiplied with
+  std::int32_t matrices_;  ///< alike, one after the other: of experts
   bool by_rows_, divides_inputs_, divides_outputs_;
   std::vector<std::int64_t> found_;  ///< scales of each matrix
   NarrowProduct work_;

@@ -204,8 +204,6 @@ std::optional<DivisionProblem> recipe_sides_problem(const Model& model, const Pl
   };
   const NativeLayout layout = native_layout(model, Parallel{});
   if (!layout.decoder) return problem("the native engine has no products in fp8 of an mlp", "bf16");
-  if (layout.block.experts > 0)
-    return problem("the native engine has no products in fp8 of experts", "bf16");
   const NativeBlock& b = layout.block;
   const std::int64_t tensor = plan.parallel.tensor;
   /// A rank's part of a side; one that the ranks do not divide is refused for that.

@@ -139,19 +139,35 @@ struct Native {
     return tensor > 1 ? native_tensor(checked_mul(3 * tensor, logit_rows()), 4) : 0;
   }
 
+  /// That an expert's slots and their beginnings are: as products in 8 bits want them.
+  std::int64_t slot_multiple() const { return narrow() ? recipe().multiple : 1; }
   /// Slots that an expert has of each rank; 0: as many as it is given.
   std::int64_t capacity() const {
     const double factor = plan.framework.native.capacity_factor;
     if (factor == 0) return experts > 1 ? rows : 0;
     const auto share = static_cast<double>(checked_mul(rows, layout.block.per_token)) /
                        static_cast<double>(layout.block.experts);
-    return static_cast<std::int64_t>(
+    const auto slots = static_cast<std::int64_t>(
         std::clamp(std::ceil(factor * share), 1.0, static_cast<double>(rows)));
+    return round_up(slots, slot_multiple());
   }
   /// Rows that a rank's experts compute with in a layer; 0: one MLP computes with all rows.
   std::int64_t expert_rows() const {
     const NativeBlock& k = layout.block;
-    return capacity() > 0 ? checked_mul(k.experts, capacity()) : checked_mul(rows, k.per_token);
+    if (capacity() > 0) return checked_mul(k.experts, capacity());
+    const std::int64_t multiple = slot_multiple();
+    return round_up(checked_mul(rows, k.per_token) + k.experts * (multiple - 1), multiple);
+  }
+  /// And the most that one of them may have of them: a row goes to an expert once.
+  std::int64_t rows_of_expert() const {
+    return capacity() > 0 ? checked_mul(capacity(), experts) : rows;
+  }
+  /// Rows that a matrix of a block is multiplied with at the most, and matrices of its kind.
+  std::int64_t rows_of(NativeLinear l) const {
+    return layout.block.of_experts(l) ? rows_of_expert() : rows;
+  }
+  std::int64_t matrices_of(NativeLinear l) const {
+    return layout.block.of_experts(l) ? layout.block.experts / experts : 1;
   }
   std::int64_t expert_matrix(std::int64_t columns) const {
     return native_tensor(checked_mul(expert_rows(), columns), width);
@@ -193,7 +209,9 @@ struct Native {
   /// What a block keeps of its matrices from pass to pass: the scales of what each is multiplied
   /// with, and its own.
   std::int64_t kept_scales() const {
-    return narrow() && !recipe().by_rows ? native_tensor(2 * 4 * scales(1), 1) : 0;
+    if (!narrow() || recipe().by_rows) return 0;
+    const std::int64_t matrices = 2 + 2 * matrices_of(NativeLinear::up);
+    return native_tensor(2 * matrices * scales(1), 1);
   }
   /// Of blocks whose matrices have no gradients, under adapters.
   bool frozen() const { return layout.blocks.front().frozen; }
@@ -202,9 +220,12 @@ struct Native {
   /// gradient one way, and itself.
   std::int64_t narrow_operands() const {
     std::int64_t bytes = 0;
-    for (const auto& [outputs, inputs] : layout.block.sides()) {
-      const std::int64_t x = checked_mul(rows, inputs), w = checked_mul(outputs, inputs);
-      const std::int64_t slope = checked_mul(rows, outputs);
+    const auto sides = layout.block.sides();
+    for (std::size_t l = 0; l < sides.size(); ++l) {
+      const auto& [outputs, inputs] = sides[l];
+      const std::int64_t read = rows_of(static_cast<NativeLinear>(l));
+      const std::int64_t x = checked_mul(read, inputs), w = checked_mul(outputs, inputs);
+      const std::int64_t slope = checked_mul(read, outputs);
       bytes = std::max({bytes, x + w, frozen() ? slope + w : 2 * slope + std::max(x, w)});
     }
     return native_tensor(bytes, 1);
@@ -216,11 +237,12 @@ struct Native {
     const auto sides = layout.block.sides();
     for (std::size_t l = 0; recipe().by_rows && l < sides.size(); ++l) {
       const auto& [outputs, inputs] = sides[l];
-      std::int64_t backward = scales(rows) + scales(inputs);
+      const std::int64_t read = rows_of(static_cast<NativeLinear>(l));
+      std::int64_t backward = scales(read) + scales(inputs);
       if (!frozen()) backward += scales(outputs);
       if (!frozen() && tensor > 1 && !sums_over_ranks(static_cast<NativeLinear>(l)))
         backward += scales(inputs);
-      bytes = std::max({bytes, scales(rows) + scales(outputs), backward});
+      bytes = std::max({bytes, scales(read) + scales(outputs), backward});
     }
     return native_tensor(bytes, 1);
   }

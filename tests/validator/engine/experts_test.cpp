@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "support/subprocess.h"
 #include "validator/engine_testing.h"
+#include "validator/whole_gradients.h"
 
 namespace shardplan::validator::experts_test {
 namespace {
@@ -131,34 +130,14 @@ TEST(Capacity, is_a_share_of_the_rows_rounded_up) {
   EXPECT_EQ(expert_capacity(experts, run), 21);
   run.capacity_factor = 1e-3;
   EXPECT_EQ(expert_capacity(experts, run), 1);
+  run.fp8 = Fp8Recipe::rowwise;  // and up to what products in 8 bits want
+  EXPECT_EQ(expert_capacity(experts, run), 16);
+  run.capacity_factor = 50;
+  EXPECT_EQ(expert_capacity(experts, run), 32);
 }
 
-/// Gradients by unit and parameter of the undivided network, put together from all ranks.
-using Whole = std::map<std::string, std::vector<double>>;
-
 Whole gradients_of(const DecoderSpec& spec, int world, int experts, double& loss) {
-  TestRun run = run_of(0, world, experts, DType::f64);
-  run.options.optimizer.states = DType::f64;
-  Whole all;
-  std::mutex mutex;
-  with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
-    const double mine = trainer.gradients_of(batches);
-    const std::lock_guard lock(mutex);
-    loss = mine;
-    const std::vector<Unit>& units = trainer.network().units();
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      const double* flat = trainer.gradients().owned(static_cast<int>(u)).as<double>();
-      for (const ParameterSpec& p : units[u].parameters) {
-        std::vector<double>& g = all[units[u].name + "." + p.name];
-        g.resize(static_cast<std::size_t>(p.whole.numel()), NAN);
-        for_each_run(p, [&](const Run& r) {
-          for (std::int64_t i = 0; i < r.length; ++i)
-            g[static_cast<std::size_t>(r.whole + i)] = flat[p.offset + r.here + i];
-        });
-      }
-    }
-  });
-  return all;
+  return whole_gradients(spec, run_of(0, world, experts, DType::f64), loss);
 }
 
 TEST(DividedExpertGradients, are_those_of_the_undivided_network_in_fp64) {

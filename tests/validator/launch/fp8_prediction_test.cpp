@@ -81,6 +81,37 @@ TEST_P(Fp8Stage, of_adapters_over_fp8_is_predicted_to_the_byte) {
         }
 }
 
+TEST_P(Fp8Stage, of_experts_in_fp8_is_predicted_to_the_byte) {
+  for (const char* linear : kRecipes)
+    for (const double factor : {0.0, 0.3, 1.25})
+      for (const std::int64_t ranks : {1, 2, 4}) {
+        const auto what = fmt::format("{}, {} of 4, {}", linear, ranks, factor);
+        const auto of = [&](const Json& model, const char* precision, const char* checkpointing,
+                            std::int64_t batch, std::int64_t sequence) {
+          return divided(narrowed(job(model, GetParam(), "4xH200", precision, checkpointing, batch,
+                                      sequence, 2),
+                                  linear),
+                         ranks, factor);
+        };
+        for (const char* checkpointing : {"none", "selective", "full"}) {
+          expect_same(of(mixtral(8, 2), "bf16-master", checkpointing, 3, 80),
+                      fmt::format("mixtral, {}, {}", what, checkpointing));
+          expect_same(of(qwen3_moe(), "bf16-pure", checkpointing, 1, 272),
+                      fmt::format("qwen3_moe, {}, {}", what, checkpointing));
+        }
+        expect_same(sent(of(mixtral(4, 3), "fp16-master", "selective", 2, 24)),
+                    what + ", what blocks keep on the host");
+        expect_same_offloaded(of(mixtral(8, 2), "bf16-master", "full", 3, 80), what);
+      }
+  // Large enough for workspaces of its own.
+  for (const char* linear : kRecipes)
+    expect_same(divided(narrowed(job("mixtral-8x7b-v0.1", GetParam(), "8xH200", "bf16-pure", "full",
+                                     2, 4096),
+                                 linear),
+                        8, 1.5),
+                fmt::format("mixtral-8x7b, {}", linear));
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, Fp8Stage, ::testing::Values(0, 1, 2, 3));
 
 class Fp8Pipeline : public ::testing::TestWithParam<int> {};
@@ -134,11 +165,11 @@ TEST(Fp8, is_refused_beside_what_it_does_not_go_with) {
           "compute capability 9.0");
   refused(narrowed(plain("llama-3.2-1b", "1xH200", "bf16-pure", 500), "fp8-tensorwise"),
           "500 tokens");
-  const Json sparse{{"model_type", "mixtral"},  {"hidden_size", 256},
-                    {"intermediate_size", 448}, {"num_hidden_layers", 2},
-                    {"num_local_experts", 4},   {"num_attention_heads", 8},
-                    {"num_key_value_heads", 4}, {"vocab_size", 1000}};
-  refused(narrowed(plain(sparse, "1xH200", "bf16-pure", 512), "fp8-tensorwise"), "of experts");
+  Json sparse = mixtral(4, 2);
+  compare(narrowed(plain(sparse, "1xH200", "bf16-pure", 512), "fp8-tensorwise"));
+  sparse["intermediate_size"] = 456;
+  refused(narrowed(plain(sparse, "1xH200", "bf16-pure", 512), "fp8-tensorwise"),
+          "456 rows or columns");
   refused(narrowed(plain({{"mlp", {784, 128, 16}}}, "1xH200", "bf16-pure", 16), "fp8-tensorwise"),
           "mlp");
   // 16 divides 304, but not the half of it.

@@ -110,37 +110,6 @@ TEST_P(EveryStage, of_shared_layers_with_states_on_the_host_is_predicted_to_the_
             fmt::format("{} on {}, {}", model, cluster, precision));
 }
 
-Json mixtral(std::int64_t experts, std::int64_t per_token) {
-  return {{"model_type", "mixtral"},      {"hidden_size", 256},
-          {"intermediate_size", 448},     {"num_hidden_layers", 5},
-          {"num_attention_heads", 8},     {"num_key_value_heads", 4},
-          {"num_local_experts", experts}, {"num_experts_per_tok", per_token},
-          {"vocab_size", 1000},           {"output_router_logits", true}};
-}
-
-Json qwen3_moe() {
-  return {{"model_type", "qwen3_moe"},
-          {"hidden_size", 192},
-          {"moe_intermediate_size", 80},
-          {"num_hidden_layers", 1},
-          {"num_attention_heads", 6},
-          {"num_key_value_heads", 2},
-          {"head_dim", 40},
-          {"num_experts", 16},
-          {"num_experts_per_tok", 5},
-          {"attention_bias", true},
-          {"tie_word_embeddings", true},
-          {"vocab_size", 131}};
-}
-
-/// `document` with experts divided over `ranks`, which have room for `capacity_factor` as many rows
-/// as an even share.
-Json divided(Json document, std::int64_t ranks, double capacity_factor) {
-  document["parallel"] = {{"expert", ranks}};
-  document["framework"]["capacity_factor"] = capacity_factor;
-  return document;
-}
-
 TEST_P(EveryStage, of_experts_is_predicted_to_the_byte) {
   for (const char* checkpointing : {"none", "selective", "full"})
     for (const double factor : {0.0, 1.25})

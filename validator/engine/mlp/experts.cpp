@@ -17,14 +17,14 @@ namespace {
 class ExpertMlp final : public Mlp {
  public:
   ExpertMlp(const DecoderSpec& spec, int router, const ExpertParameters& parameters,
-            std::int64_t rows, std::int64_t capacity, DType dtype)
+            const ExpertSlots& slots, DType dtype)
       : spec_(spec),
         router_(router),
         parameters_(parameters),
-        rows_(rows),
-        capacity_(capacity),
-        slots_(capacity > 0 ? checked_mul(spec.experts->count, capacity)
-                            : checked_mul(rows, spec.experts->per_token)),
+        rows_(slots.rows),
+        capacity_(slots.capacity),
+        multiple_(slots.multiple),
+        slots_(slots.all(*spec.experts)),
         dtype_(dtype) {}
 
   MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,
@@ -71,10 +71,9 @@ class ExpertMlp final : public Mlp {
     on.combine_backward(
         {.slots = a.returned, .weights = a.weights, .places = a.places, .dout = dresult});
     ranks.experts->send(a.returned, spec_.experts_here());
-    linear_backward(on, p.experts, parameters_.down_weight, a, ranks.experts->beyond(a.returned),
-                    a.activated);
+    linear_backward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated);
     on.activation_backward(spec_.activation, a.up, a.activated);
-    linear_backward(on, p.experts, parameters_.up_weight, a, a.up, a.entered);
+    linear_backward(ranks, p, Linear::up, a, a.up, a.entered);
     ranks.experts->send(a.entered, spec_.experts_here());
     on.route_backward({.renormalise = spec_.experts->renormalised,
                        .logits = a.logits,
@@ -116,6 +115,7 @@ class ExpertMlp final : public Mlp {
                       .logits = a.logits});
     on.place_rows({.capacity = capacity_,
                    .owners = spec_.expert_share.ranks,
+                   .multiple = multiple_,
                    .places = a.places,
                    .rows = a.sources,
                    .counts = a.counts,
@@ -126,10 +126,9 @@ class ExpertMlp final : public Mlp {
       on.download(std::as_writable_bytes(std::span(*a.counted)), a.counts);
     }
     dispatch(ranks, a, x);
-    linear_forward(on, p.experts, parameters_.up_weight, a, a.up, a.entered);
+    linear_forward(ranks, p, Linear::up, a, a.up, a.entered);
     on.activation_forward(spec_.activation, a.activated, a.up);
-    linear_forward(on, p.experts, parameters_.down_weight, a, ranks.experts->beyond(a.returned),
-                   a.activated);
+    linear_forward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated);
     ranks.experts->receive(a.returned, spec_.experts_here());
   }
 
@@ -146,8 +145,9 @@ class ExpertMlp final : public Mlp {
   void for_each_expert(const MlpActivations& a, Visit&& visit) const {
     std::int64_t first = 0;
     for (std::int64_t e = 0; e < spec_.experts_here(); ++e) {
-      const std::int64_t count = capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
-                                               : (*a.counted)[static_cast<std::size_t>(e)];
+      const std::int64_t count =
+          capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
+                        : slots_given((*a.counted)[static_cast<std::size_t>(e)], multiple_);
       visit(e, first, count);
       first += count;
     }
@@ -159,44 +159,61 @@ class ExpertMlp final : public Mlp {
     return all.slice(e * rows * columns, rows * columns).view({rows, columns});
   }
 
-  void linear_forward(Backend& on, const UnitTensors& unit, int index, const MlpActivations& a,
-                      const Tensor& y, const Tensor& x) const {
+  int index_of(Linear l) const {
+    return l == Linear::up ? parameters_.up_weight : parameters_.down_weight;
+  }
+
+  void linear_forward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
+                      const MlpActivations& a, const Tensor& y, const Tensor& x) const {
     for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-      if (count > 0)
-        on.linear_forward(y.row_range(first, count), x.row_range(first, count),
-                          of_expert(unit.weight(index), e), {});
+      if (count == 0) return;
+      const Tensor w = of_expert(p.experts.weight(index_of(l)), e);
+      const Tensor in = x.row_range(first, count), out = y.row_range(first, count);
+      if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
+        Fp8Linear(ranks.tensor, fp8, l, e).forward(out, in, w, {});
+      } else {
+        device(ranks).linear_forward(out, in, w, {});
+      }
     });
   }
 
   /// The gradients of the experts' weights, if they train, then of x, in its place.
-  void linear_backward(Backend& on, const UnitTensors& unit, int index, const MlpActivations& a,
-                       const Tensor& dy, const Tensor& x) const {
+  void linear_backward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
+                       const MlpActivations& a, const Tensor& dy, const Tensor& x) const {
+    Backend& on = device(ranks);
+    const UnitTensors& unit = p.experts;
     for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-      const Tensor slopes = unit.slope(index);  // none of what is frozen
+      const Tensor slopes = unit.slope(index_of(l));  // none of what is frozen
       const Tensor slope = slopes.empty() ? slopes : of_expert(slopes, e);
       if (count == 0) {
         if (!slope.empty() && !unit.gradient.accumulate) on.zero(slope);
         return;
       }
       const Tensor rows = x.row_range(first, count), drows = dy.row_range(first, count);
+      const Tensor w = of_expert(unit.weight(index_of(l)), e);
+      if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
+        Fp8Linear(ranks.tensor, fp8, l, e)
+            .backward(slope, unit.gradient.accumulate, rows, drows, rows, w);
+        return;
+      }
       if (!slope.empty()) on.linear_backward_weight(slope, drows, rows, unit.gradient.accumulate);
-      on.linear_backward_input(rows, drows, of_expert(unit.weight(index), e));
+      on.linear_backward_input(rows, drows, w);
     });
   }
 
   DecoderSpec spec_;  ///< of this rank's part
   int router_;
   ExpertParameters parameters_;
-  std::int64_t rows_, capacity_, slots_;
+  std::int64_t rows_, capacity_, multiple_, slots_;
   DType dtype_;
 };
 
 }  // namespace
 
 std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
-                                     const ExpertParameters& parameters, std::int64_t rows,
-                                     std::int64_t capacity, DType dtype) {
-  return std::make_unique<ExpertMlp>(spec, router, parameters, rows, capacity, dtype);
+                                     const ExpertParameters& parameters, const ExpertSlots& slots,
+                                     DType dtype) {
+  return std::make_unique<ExpertMlp>(spec, router, parameters, slots, dtype);
 }
 
 }  // namespace shardplan::validator

@@ -9,6 +9,7 @@
 
 #include "engine/block_linears.h"
 #include "engine/mlp/expert_ranks.h"
+#include "engine/mlp/expert_slots.h"
 #include "engine/network.h"
 #include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
@@ -79,11 +80,10 @@ class Mlp {
                         const Tensor& x, const Tensor& dresult) const = 0;
 };
 
-/// `spec` of this rank's part; rows of a micro-batch. Experts have `capacity` slots each (0: as
-/// many as they are given).
+/// `spec` of this rank's part; rows of a micro-batch.
 std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype);
 std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
-                                     const ExpertParameters& parameters, std::int64_t rows,
-                                     std::int64_t capacity, DType dtype);
+                                     const ExpertParameters& parameters, const ExpertSlots& slots,
+                                     DType dtype);
 
 }  // namespace shardplan::validator

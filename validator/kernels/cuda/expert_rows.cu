@@ -17,9 +17,11 @@ struct PlaceArgs {
   std::int32_t* counts;
   std::int64_t assignments;
   std::int64_t capacity;
+  std::int64_t slots;
   int per_token;
   int count;  // of experts
   int owners;
+  int multiple;
 };
 
 __global__ void __launch_bounds__(kPlacers) count_kernel(PlaceArgs a) {
@@ -32,6 +34,11 @@ __global__ void __launch_bounds__(kPlacers) count_kernel(PlaceArgs a) {
   if (threadIdx.x == 0) a.counts[expert] = mine;
 }
 
+/// Slots of an expert without a capacity.
+__device__ int given_slots(const PlaceArgs& a, int expert) {
+  return (a.counts[expert] + a.multiple - 1) / a.multiple * a.multiple;
+}
+
 /// The first slot of this block's expert, known to every thread.
 __device__ std::int64_t first_slot(const PlaceArgs& a, int* scratch) {
   const int expert = static_cast<int>(blockIdx.x);
@@ -40,7 +47,8 @@ __device__ std::int64_t first_slot(const PlaceArgs& a, int* scratch) {
     return (std::int64_t{expert % local} * a.owners + expert / local) * a.capacity;
   }
   int before = 0;
-  for (int e = static_cast<int>(threadIdx.x); e < expert; e += kPlacers) before += a.counts[e];
+  for (int e = static_cast<int>(threadIdx.x); e < expert; e += kPlacers)
+    before += given_slots(a, e);
   return block_reduce(before, Sum{}, 0, scratch);
 }
 
@@ -50,7 +58,7 @@ __global__ void __launch_bounds__(kPlacers) place_kernel(PlaceArgs a) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t first = first_slot(a, scratch);
-  const std::int64_t room = a.capacity > 0 ? a.capacity : a.counts[expert];
+  const std::int64_t room = a.capacity > 0 ? a.capacity : given_slots(a, expert);
   std::int64_t taken = 0;
   for (std::int64_t begin = 0; begin < a.assignments; begin += kPlacers) {
     const std::int64_t i = begin + threadIdx.x;
@@ -69,7 +77,10 @@ __global__ void __launch_bounds__(kPlacers) place_kernel(PlaceArgs a) {
     a.places[i] = fits ? static_cast<std::int32_t>(first + nth) : -1;
     if (fits) a.rows[first + nth] = static_cast<std::int32_t>(i / a.per_token);
   }
-  for (std::int64_t slot = taken + threadIdx.x; slot < room; slot += kPlacers)
+  // Without a capacity nobody has what follows the last expert's.
+  const bool last = a.capacity == 0 && expert == a.count - 1;
+  const std::int64_t end = last ? a.slots - first : room;
+  for (std::int64_t slot = taken + threadIdx.x; slot < end; slot += kPlacers)
     a.rows[first + slot] = -1;
 }
 
@@ -164,9 +175,11 @@ void place_rows(const Launch& launch, const PlaceRows& o) {
                        .counts = data<std::int32_t>(o.counts),
                        .assignments = o.experts.numel(),
                        .capacity = o.capacity,
+                       .slots = o.rows.numel(),
                        .per_token = static_cast<int>(o.experts.width()),
                        .count = static_cast<int>(o.counts.numel()),
-                       .owners = static_cast<int>(o.owners)};
+                       .owners = static_cast<int>(o.owners),
+                       .multiple = static_cast<int>(o.multiple)};
   const auto experts = static_cast<unsigned>(o.counts.numel());
   count_kernel<<<experts, kPlacers, 0, launch.stream>>>(args);
   place_kernel<<<experts, kPlacers, 0, launch.stream>>>(args);

@@ -124,7 +124,7 @@ void place_rows(const PlaceRows& o) {
     const auto at = static_cast<std::size_t>(e);
     next[at] = o.capacity > 0 ? (e % local * o.owners + e / local) * o.capacity : filled;
     end[at] = next[at] + (o.capacity > 0 ? o.capacity : counts[e]);
-    filled += counts[e];
+    filled += slots_given(counts[e], o.multiple);
   }
   std::fill_n(o.rows.as<std::int32_t>(), o.rows.numel(), -1);
   std::int64_t dropped = 0;
