@@ -1,5 +1,5 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, of two nodes with two ranks each, and of fp8, adapters and host memory on four GPUs, all
+// NCCL, of two nodes with two ranks each, of experts in fp8, and of fp8, adapters and host memory on four GPUs, all
 // predicted before they ran: bytes, and losses that do not depend on the division.
 #include <gtest/gtest.h>
 
@@ -21,6 +21,10 @@ void expect_to_the_byte(const std::string& list, std::size_t records) {
 
 TEST(NativeExperts, AllocateWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_experts", 9);
+}
+
+TEST(NativeFp8Experts, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_fp8_experts", 10);
 }
 
 TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {
