@@ -41,7 +41,7 @@ inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, PyTorch's own, or our
 /// engine.
-enum class HostOptimizer : std::uint8_t { deepspeed, torch, native };
+enum class HostOptimizer : std::uint8_t { deepspeed, torch, native, native_rounding };
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,

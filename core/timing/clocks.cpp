@@ -36,6 +36,8 @@ double update_rate(HostOptimizer optimizer, const HostRates& rates) {
       return rates.torch_adam_elements_per_second;
     case HostOptimizer::native:
       return rates.native_adam_bytes_per_second;
+    case HostOptimizer::native_rounding:
+      return std::min(rates.native_adam_bytes_per_second, rates.native_rounding_bytes_per_second);
   }
   return rates.deepspeed_adam_elements_per_second;
 }

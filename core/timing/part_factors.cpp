@@ -18,7 +18,7 @@ TimeRates slowed_down(TimeRates rates, const PartFactors& factors) {
   slow_host(rates.host, factor(StepPart::host));
   for (double* rate :
        {&rates.host.deepspeed_adam_elements_per_second, &rates.host.torch_adam_elements_per_second,
-        &rates.host.native_adam_bytes_per_second})
+        &rates.host.native_adam_bytes_per_second, &rates.host.native_rounding_bytes_per_second})
     *rate /= factor(StepPart::host_optimizer);
   return rates;
 }

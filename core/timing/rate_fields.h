@@ -60,6 +60,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   visit("host.deepspeed_adam_elements_per_second", rates.host.deepspeed_adam_elements_per_second);
   visit("host.torch_adam_elements_per_second", rates.host.torch_adam_elements_per_second);
   visit("host.native_adam_bytes_per_second", rates.host.native_adam_bytes_per_second);
+  visit("host.native_rounding_bytes_per_second", rates.host.native_rounding_bytes_per_second);
   visit("links.node", rates.links.node);
   visit("links.network", rates.links.network);
   visit("links.seconds", rates.links.seconds);

@@ -82,6 +82,8 @@ struct HostRates {
   double torch_adam_elements_per_second = 2e9;
   /// Of our engine's AdamW: read and written, by a node's CPUs together.
   double native_adam_bytes_per_second = 90e9;
+  /// Where it rounds at random, into bf16: the cores' own work, however fast their memory is.
+  double native_rounding_bytes_per_second = 68e9;
 };
 
 /// Collectives: seconds + bytes sent at a share of the link's bandwidth.

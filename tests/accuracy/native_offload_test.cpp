@@ -12,10 +12,10 @@
 namespace shardplan::native_offload_test {
 namespace {
 
-constexpr std::size_t kRecords = 30;
+constexpr std::size_t kRecords = 33;
 
 RecordList records() {
-  return records_asked_for({"native_offload", "native_kept"});
+  return records_asked_for({"native_offload", "native_offload_h200", "native_kept"});
 }
 
 Estimate estimated(const Record& r) {

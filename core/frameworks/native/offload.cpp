@@ -22,10 +22,17 @@ std::int64_t moved_by_update(const Native& n) {
   return n.width + 4 * size_of(p.optimizer_states) + home;
 }
 
+/// Moments in bf16, or parameters without masters, are rounded at random.
+HostOptimizer updater(const Native& n) {
+  const Precision& p = n.plan.precision;
+  const bool rounds = size_of(p.optimizer_states) == 2 || (!p.master && n.width == 2);
+  return rounds ? HostOptimizer::native_rounding : HostOptimizer::native;
+}
+
 void update(ProgramBuilder& b, const Native& n, std::int64_t elements, std::int64_t in_file,
             bool ahead) {
   if (n.states_on_nvme) b.fetch_ahead(LinkKind::nvme, in_file, "optimizer states from NVMe");
-  b.host_optimizer(HostOptimizer::native, checked_mul(elements, moved_by_update(n)), ahead);
+  b.host_optimizer(updater(n), checked_mul(elements, moved_by_update(n)), ahead);
   // One after the other on the way of copies: a disk that does both at once does each more slowly.
   if (n.states_on_nvme) b.store_ahead(LinkKind::nvme, in_file, "optimizer states to NVMe");
 }
