@@ -42,4 +42,10 @@ void PackedWeights::append_whole_parts(std::vector<Event>& list) const {
   });
 }
 
+double most_over_packed(const Model& model, bool on_host) {
+  constexpr double kOnGpus = 35.6 / 32.2, kOnHost = 19.6 / 14.9;
+  if (!any_quantized(model)) return 1;
+  return on_host ? kOnHost : kOnGpus;
+}
+
 }  // namespace shardplan

@@ -29,4 +29,9 @@ class PackedWeights {
   std::optional<Model> packed_;
 };
 
+/// Of the published run of a divided base in 4 bits (70B on two GPUs, FSDP1: peft's guides;
+/// docs/explanation/sharding.md) what it took over what is predicted, for upper bounds: 35.6 GB for
+/// 32.2, and 19.6 for 14.9 with shards on the host. 1 where nothing is packed.
+double most_over_packed(const Model& model, bool on_host);
+
 }  // namespace shardplan

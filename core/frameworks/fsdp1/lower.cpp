@@ -120,6 +120,7 @@ Program lower_fsdp1(const Model& whole, const Plan& plan, const ModelRun& run, s
   if (plan.optimizer.kind->made_when_constructed && !f.options.cpu_offload)
     program.model_bytes += optimizer.states;
   program.held_at_most = held_by_streams(f);
+  program.most_over = most_over_packed(whole, f.options.cpu_offload);
   emit_micro_batches_of(b, f);
   emit_step(b, f, owned, optimizer);
   return program;

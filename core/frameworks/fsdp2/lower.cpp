@@ -2,6 +2,8 @@
 // (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py).
 #include "frameworks/fsdp2/lower.h"
 
+#include <algorithm>
+
 #include "frameworks/fsdp2/backward.h"
 #include "frameworks/fsdp2/gathers.h"
 #include "frameworks/fsdp2/stage.h"
@@ -70,7 +72,8 @@ Program lower_whole(const Model& whole, const Plan& plan, const ModelRun& run) {
 Program lower_fsdp2(const Model& whole, const Plan& plan, const ModelRun& run, std::int64_t rank) {
   Program program = plan.parallel.pipeline > 1 ? lower_fsdp2_stage(whole, plan, run, rank)
                                                : lower_whole(whole, plan, run);
-  program.most_over = most_over(whole, plan);
+  program.most_over =
+      std::max(most_over(whole, plan), most_over_packed(whole, plan.framework.fsdp2.cpu_offload));
   return program;
 }
 
