@@ -25,7 +25,7 @@ Exit run_export(const ExportArguments& a) {
     throw InputError({.file = a.job.file,
                       .key = "workload.kind",
                       .message = "a job of several models has no such file",
-                      .expected = "--as training_arguments, which are TRL's, or nemo_rl"});
+                      .expected = "--as training_arguments, which are TRL's, nemo_rl or openrlhf"});
   if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
@@ -52,7 +52,7 @@ void add_export(CLI::App& app, Run& run) {
   command->add_option("--as", a->format,
                       "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
                       "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, "
-                      "nemo_rl, verl, megatron");
+                      "nemo_rl, verl, openrlhf, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

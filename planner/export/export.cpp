@@ -32,7 +32,7 @@ namespace {
 constexpr std::array kShared{
     &kAccelerateFormat, &kLaunchFormat,       &kJobFormat,     &kTrainingArgumentsFormat,
     &kAxolotlFormat,    &kLlamaFactoryFormat, &kMsSwiftFormat, &kTorchtitanFormat,
-    &kNemoFormat,       &kNemoRlFormat,       &kVerlFormat};
+    &kNemoFormat,       &kNemoRlFormat,       &kVerlFormat,    &kOpenRlhfFormat};
 
 /// Of any framework; null when there is none of that name.
 const ExportFormat* format_named(std::string_view name) {

@@ -6,6 +6,6 @@
 namespace shardplan {
 
 extern const ExportFormat kTrainingArgumentsFormat, kAxolotlFormat, kLlamaFactoryFormat,
-    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kNemoRlFormat, kVerlFormat;
+    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kNemoRlFormat, kVerlFormat, kOpenRlhfFormat;
 
 }  // namespace shardplan

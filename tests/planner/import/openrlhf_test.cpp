@@ -1,9 +1,13 @@
 // OpenRLHF's launch scripts, as versions before and since its arguments have groups write them.
 #include <gmock/gmock.h>
 
+#include "estimate/rlhf.h"
+#include "export/export.h"
 #include "import_testing.h"
+#include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
+#include "support/error_of.h"
 
 namespace shardplan::importing::openrlhf_test {
 namespace {
@@ -186,6 +190,56 @@ TEST(ImportOpenRlhf, RefusesWithTheArgumentAndTheFigure) {
   EXPECT_THAT(refused(with("--ds.load_in_4bit")), HasSubstr("lora_rank"));
   EXPECT_THAT(refused("deepspeed --module openrlhf.cli.train_kd --pretrain qwen2.5-7b"),
               AllOf(HasSubstr("openrlhf.cli.train_kd"), HasSubstr("train_sft")));
+}
+
+Estimate answer_of(const Job& job) {
+  const Calibration calibration = load_calibration();
+  return job.rlhf ? estimate_rlhf(*job.rlhf, calibration)
+                  : estimate(job.model, job.plan, calibration);
+}
+
+/// A script that is read, written and read again gives the same job.
+TEST(ExportOpenRlhf, WritesWhatItReads) {
+  const std::string one =
+      " --pretrain qwen2.5-7b --micro_train_batch_size 2 --train_batch_size 64 --zero_stage 3 "
+      "--max_len 1024 --bf16 --gradient_checkpointing";
+  const std::string deepspeed = "deepspeed --num_nodes 1 --num_gpus 8 --module openrlhf.cli.";
+  const std::string grpo =
+      without(with("--rollout.n_samples_per_prompt 8 --algo.advantage.estimator rloo "
+                   "--actor.entropy_coef 0 --ds.ring_attn_size 2 --ds.adam_offload"),
+              "--train.dynamic_batch_enable ");
+  for (const std::string& script :
+       {with(""), with("--reward.remote_url f.py --ref.offload"), grpo,
+        deepspeed + "train_sft" + one + " --lora_rank 8 --load_in_4bit",
+        deepspeed + "train_sft" + one + " --use_liger_kernel --zpg 2",
+        deepspeed + "train_dpo" + one + " --ref_offload --ring_attn_size 2",
+        deepspeed + "train_rm" + one + " --overlap_comm --zero_stage 2"}) {
+    const Json first = job_of(script, kGpus);
+    const Job before = loaded(first);
+    const Estimate answer = answer_of(before);
+    const ExportedFile file = export_as("openrlhf", first, before, answer);
+    const Json second = job_of(file.text, kGpus);
+    EXPECT_EQ(first, second) << file.text << Json::diff(first, second).dump(2);
+    EXPECT_EQ(answer.device.point, answer_of(loaded(second)).device.point) << file.text;
+  }
+}
+
+TEST(ExportOpenRlhf, RefusesWhatNoArgumentSays) {
+  const auto refused = [](const char* patch) {
+    Json asked = job_of(with(""), kGpus);
+    asked.merge_patch(Json::parse(patch));
+    const Job job = loaded(asked);
+    const Estimate answer = answer_of(job);
+    return error_text([&] { export_as("openrlhf", asked, job, answer); });
+  };
+  EXPECT_THAT(refused(R"({"trainer": "trl"})"), HasSubstr("trainer: "));
+  EXPECT_THAT(refused(R"({"framework": {"ds_config": {"zero_optimization":
+                          {"reduce_bucket_size": 100000000}}}})"),
+              HasSubstr("reduce_bucket_size"));
+  EXPECT_THAT(refused(R"({"workload": {"rollout": {"max_num_seqs": 64}}})"),
+              AllOf(HasSubstr("max_num_seqs"), HasSubstr("256")));
+  EXPECT_THAT(refused(R"({"workload": {"models": {"critic": {"idle": "host"}}}})"),
+              HasSubstr("models.critic.idle"));
 }
 
 }  // namespace
