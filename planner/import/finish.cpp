@@ -330,6 +330,13 @@ class Finisher {
     return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 1;
   }
 
+  /// Tokens of a pass, where a step has `each` of the `whole` sequences that would fill it.
+  void fill_budget(std::int64_t each, std::int64_t whole) {
+    if (each == whole || !recipe_.rlhf.contains("token_budget")) return;
+    const auto budget = recipe_.rlhf.at("token_budget").get<std::int64_t>();
+    recipe_.rlhf["token_budget"] = (budget * each + whole - 1) / whole;
+  }
+
   /// Micro-batches of a step from the sequences of all GPUs.
   void take_batch() {
     if (!recipe_.global_batch || recipe_.find("/workload/gradient_accumulation") != nullptr) return;
@@ -340,7 +347,9 @@ class Finisher {
     const std::int64_t ranks =
         std::max<std::int64_t>(world_ / std::max<std::int64_t>(divided, 1), 1);
     if (recipe_.micro_batch_at_most && micro != nullptr && !flags_.contains("micro-batch")) {
+      const std::int64_t whole = each;
       each = std::min(each, std::max<std::int64_t>(1, (*recipe_.global_batch + ranks - 1) / ranks));
+      fill_budget(each, whole);
       set_field(recipe_.job, "/workload/micro_batch", each);
     }
     const std::int64_t at_once = ranks * each;

@@ -163,6 +163,7 @@ class Composer {
       recipe_.rlhf["token_budget"] = budget;
       c_.came_from("/workload/token_budget", at(kActor, "ppo_max_token_len_per_gpu"));
       micro = std::max<std::int64_t>(1, budget * sequence_ranks_ / sequence());
+      recipe_.micro_batch_at_most = true;  // of a mini-batch: dp_actor.py, update_policy
     }
     if (micro == 0) micro = recipe_.asked_micro_batch;
     if (micro == 0)

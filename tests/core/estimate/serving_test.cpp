@@ -114,6 +114,22 @@ TEST(Serving, EnginesShareTheGpus) {
 
 // Its prompt is a pass of its own, and costs what it costs an idle engine: it does not hide beside
 // weights that passes read anyway.
+// Qwen2.5 1.5B has two heads of keys: each of four GPUs has one, with its cache and projections.
+TEST(Serving, FewerHeadsOfKeysThanGpusAreRepeated) {
+  const auto over = [](std::int64_t degree) {
+    const Json engine = {{"engine", Json{{"tensor_parallel", degree}}}};
+    return *estimated(served(engine, "4xH100-SXM5-80GB", {{"model", "qwen2.5-1.5b"}})).serving;
+  };
+  const ServingEstimate one = over(1), two = over(2), four = over(4);
+  EXPECT_EQ(two.memory.block_bytes, one.memory.block_bytes / 2);
+  EXPECT_EQ(four.memory.block_bytes, two.memory.block_bytes);
+  // 28 layers, keys and values of 2 × 128 of 1,536 in 2 bytes: halves, where quarters would be.
+  constexpr std::int64_t kKeysAndValues = std::int64_t{28} * 2 * 256 * 1536 * 2;
+  EXPECT_NEAR(static_cast<double>(four.memory.weights),
+              static_cast<double>(two.memory.weights) / 2 + kKeysAndValues / 4.0, 1 << 20);
+  EXPECT_GT(four.tokens_per_second, 0);
+}
+
 TEST(Serving, OneSequenceTakesItsPromptAndThenItsTokens) {
   const ServingEstimate s =
       *estimated(served({{"batch", 1}, {"prompt_length", 6000}, {"new_tokens", 2000}})).serving;
