@@ -84,6 +84,8 @@ class Trace {
   void linear_backward(std::size_t i, NodeId g);
   NodeId input_product(std::size_t i, NodeId g);
   NodeId weight_in_backward(std::size_t i);
+  /// Bytes of a row of the linear's result, rounded up to what products want; 0: it is that long.
+  std::int64_t padded_row(std::size_t i) const;
   NodeId narrow_input_product(std::size_t i, NodeId g);
   NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
   void attention_backward(std::size_t i, NodeId g);

@@ -1,6 +1,7 @@
 // What the backward of each operation computes, from gradients and from values of the forward pass.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
 
@@ -215,7 +216,23 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   if (view_.multiplies_narrow(op)) return narrow_input_product(i, g);
   const NodeId x = reads_[i][0];
-  return add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
+  const NodeId made =
+      add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
+  // Without a bias the gradient has longer rows to begin with; with one both operands are copied
+  // (torch/_inductor/fx_passes/pad_mm.py). From three runs of BERT.
+  if (op.bias != kNone && padded_row(i) > 0)
+    graph.at(made).workspace =
+        padded_row(i) * (count(op.out) / view_.parameter(op.weight).shape.front() +
+                         view_.parameter(op.weight).shape.back());
+  return made;
+}
+
+std::int64_t Trace::padded_row(std::size_t i) const {
+  constexpr std::int64_t kAligned = 16;
+  const ParameterId weight = view_.graph().ops()[i].weight;
+  const std::int64_t row =
+      view_.parameter(weight).shape.front() * size_of(graph.at(sides_[i][0]).type);
+  return row % kAligned == 0 ? 0 : round_up(row, kAligned);
 }
 
 /// One in four bits is widened by an operator of its own, from parameters alone: that is left to

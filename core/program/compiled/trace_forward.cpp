@@ -98,9 +98,7 @@ void Trace::linear(std::size_t i) {
   const NodeId w = weight(op, op.weight);
   sides_[i][0] = w;
   of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);
-  constexpr std::int64_t kAligned = 16;  // bytes
-  const std::int64_t row = view_.parameter(op.weight).shape.front() * size_of(graph.at(w).type);
-  graph.at(of(op.out)).padded = row % kAligned != 0;
+  graph.at(of(op.out)).padded = padded_row(i) > 0;
   // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit), in a
   // function of autograd (MatMul4Bit).
   graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);
