@@ -92,13 +92,14 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
   return std::max_element(by_rank.begin(), by_rank.end(), fewer)->tensors;
 }
 
-/// What exists before the first step, in the order in which transformers makes it.
-std::vector<Event> load_then_residents(const Program& program, const Model& model,
-                                       const Plan& plan) {
-  std::vector<Event> build = load_packed_model(model, plan);
+/// What exists before the first step, in the order in which transformers makes it, where it packs
+/// weights.
+void load_packed(Program& program, const Model& model, const Plan& plan) {
+  if (quantization_of(plan.workload) == Quantization::none) return;
+  if (plan.optimizer.kind->made_when_constructed) return;
+  program.build = load_packed_model(model, plan);
   for (const Event& e : program.resident)
-    if (e.category != Category::parameters) build.push_back(e);
-  return build;
+    if (e.category != Category::parameters) program.build.push_back(e);
 }
 
 /// What a rank's optimizer step works on: bytes of master weights and of gradients.
@@ -179,9 +180,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   std::int64_t master =
       precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
-  const bool later = !plan.optimizer.kind->made_when_constructed && master == 0;
-  if (!ddp && later && quantization_of(plan.workload) != Quantization::none)
-    program.build = load_then_residents(program, model, plan);
+  if (!ddp && master == 0) load_packed(program, model, plan);
   b.resident(Category::optimizer_states, optimizer.states);
   program.host.pageable = program.managed = optimizer.paged;
   program.optimizer_source = states_source(plan.optimizer, Given::tensors);

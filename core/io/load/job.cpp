@@ -130,15 +130,8 @@ class JobLoader {
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
-  /// Nothing updates what LoRA freezes: 16 bits, where the framework takes adapters in fp32 beside.
-  /// Packed weights that are divided are stored as 16 bits, and FSDP1 flattens parameters of one
-  /// type alone: people have the rest in 16 bits too (answer.ai's fsdp_qlora, --precision bf16).
   std::string_view usual_precision() const {
-    const FrameworkTraits& framework = traits_of(job_.plan);
-    if (is_inference()) return "bf16-pure";
-    const std::optional<Lora>& lora = job_.plan.workload.lora;
-    if (!lora) return framework.default_precision;
-    return lora->base == Quantization::none ? framework.lora_precision : framework.qlora_precision;
+    return is_inference() ? "bf16-pure" : training_precision(job_.plan);
   }
 
   void assume_precision() {

@@ -10,6 +10,7 @@
 #include "base/said.h"
 #include "formats/dtype.h"
 #include "formats/product_recipe.h"
+#include "frameworks/registry.h"
 #include "load/options.h"
 #include "options/tables.h"
 #include "plan/precision_presets.h"
@@ -103,6 +104,13 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
     return precision_preset(*preset);
   const auto name = job.choice("precision", names);
   return precision_preset(*name);
+}
+
+std::string_view training_precision(const Plan& plan) {
+  const FrameworkTraits& framework = traits_of(plan);
+  const std::optional<Lora>& lora = plan.workload.lora;
+  if (!lora) return framework.default_precision;
+  return lora->base == Quantization::none ? framework.lora_precision : framework.qlora_precision;
 }
 
 }  // namespace shardplan

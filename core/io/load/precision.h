@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "json/reader.h"
+#include "plan/plan.h"
 #include "plan/precision.h"
 
 namespace shardplan {
@@ -16,5 +17,11 @@ std::vector<std::string> precision_names();
 
 /// Reads `precision` of `job`; `fallback` is the preset of a job that does not say.
 Precision load_precision(ObjectReader& job, std::string_view fallback);
+
+/// The preset that a plan trains in where its job says none. Nothing updates what LoRA freezes: 16
+/// bits, where the framework takes adapters in fp32 beside. Packed weights that are divided are
+/// stored as 16 bits, and FSDP1 flattens parameters of one type alone: people have the rest in 16
+/// bits too (answer.ai's fsdp_qlora, --precision bf16).
+std::string_view training_precision(const Plan& plan);
 
 }  // namespace shardplan

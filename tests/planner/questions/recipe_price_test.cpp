@@ -28,7 +28,7 @@ std::optional<Diagnostic> warning(const char* model, int tokens, Json more) {
 }
 
 TEST(RecipePrice, SmallLayersLoseAndTheWarningHasBothFigures) {
-  const auto said = warning("llama-3.2-1b", 512, {});
+  const auto said = warning("llama-3.2-1b", 512, Json::object());
   ASSERT_TRUE(said);
   EXPECT_EQ(said->key, "precision.linear");
   EXPECT_THAT(std::string(said->message), testing::HasSubstr("fp8-tensorwise loses at this size"));
