@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/ascii.h"
 #include "base/diagnostic.h"
+#include "import/asked_gpus.h"
 #include "import/vocabulary.h"
 #include "job/fields.h"
 #include "kernels/description.h"
@@ -84,40 +84,16 @@ class Finisher {
          .position = {where.line, where.line > 0 ? 1 : 0}});
   }
 
-  /// GPUs that the files ask for; nothing where none says.
-  std::optional<std::int64_t> asked_gpus() const {
-    if (recipe_.processes) return recipe_.processes;
-    if (recipe_.per_machine) return *recipe_.per_machine * recipe_.machines.value_or(1);
-    return std::nullopt;
-  }
-
-  /// "H100-80GB" alone, for as many as the files ask for.
-  Json counted(const Json& cluster) const {
-    const auto gpus = asked_gpus();
-    if (!gpus || !cluster.is_string()) return cluster;
-    const auto& text = cluster.get_ref<const std::string&>();
-    if (text.empty() || (is_digit(text[0]) && text.find('x') != std::string::npos)) return cluster;
-    const std::int64_t machines = std::max<std::int64_t>(recipe_.machines.value_or(1), 1);
-    if (*gpus % machines != 0) return cluster;
-    const std::string whole = fmt::format("{}x{}x{}", machines, *gpus / machines, text);
-    try {
-      load_cluster(whole, "", "cluster", hardware_);
-    } catch (const InputError&) {
-      return cluster;
-    }
-    return whole;
-  }
-
   void take_cluster() {
     const Json* cluster = said("cluster");
-    const auto gpus = asked_gpus();
+    const auto gpus = asked_gpus(recipe_);
     if (cluster == nullptr)
       ask("cluster",
           gpus ? fmt::format("the files ask for {} GPU{}, and do not say which", *gpus,
                              *gpus == 1 ? "" : "s")
                : std::string("which GPUs it runs on is not in the files"),
           fmt::format("--cluster {}xH100-80GB, or another one", gpus.value_or(8)));
-    const Json whole = counted(*cluster);
+    const Json whole = counted(*cluster, recipe_, hardware_);
     world_ = load_cluster(whole, "<command line>", "cluster", hardware_).world();
     if (gpus && *gpus != world_)
       recipe_.note(
