@@ -11,7 +11,7 @@ namespace {
 /// By how much a step's host times grow where a Python call's grows by its whole. On shared hosts a
 /// call takes 0.9 or 1.9 µs, and changes between the two within a run; PyTorch's steps hardly
 /// change with it (tests/accuracy/measure/cases/host_beside_h200_*.json and
-/// host_drawn_h200_1gpu.json, 37 runs on H200, calls of up to 2.2 µs).
+/// host_drawn_h200_1gpu.json, 38 runs on H200, calls of up to 2.2 µs).
 constexpr double kPythonShare = 0.2;
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(TrainerRecords, HoldsThePeaksOfPairsOfTowersAndOfLlama4) {
 // Drawn by a seed (measure/draw_cases.py). As predicted 0.82 % off in the mean and 7.04 at most:
 // they taught that fp8 takes autocast's weights as they are.
 TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
-  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 41, 0.15, 0.75);
+  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 40, 0.15, 0.75);
 }
 
 // What the host took was sampled beside their steps (measure/host_sample.py). DeepSpeed's stage 0
