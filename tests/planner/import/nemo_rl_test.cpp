@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "estimate/rlhf.h"
 #include "export/export.h"
@@ -11,6 +10,7 @@
 #include "load/hardware.h"
 #include "load/job.h"
 #include "questions/estimate_job.h"
+#include "support/subprocess.h"
 
 namespace shardplan::importing::nemo_rl_test {
 namespace {
@@ -182,23 +182,16 @@ TEST(ImportNemoRl, NamesTheFileThatIsWanted) {
               HasSubstr("no file '../../mine.yaml'"));
 }
 
-/// A folder that is gone with the test.
+/// A folder of folders that is gone with the test.
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / "shardplan-nemo-rl") {
-    std::filesystem::remove_all(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
   std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
+    std::filesystem::create_directories(std::filesystem::path(folder_.path(name)).parent_path());
+    return folder_.file(name, text);
   }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 TEST(ImportNemoRl, LaysArgumentsOverFilesOverTheirBase) {
