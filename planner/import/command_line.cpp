@@ -208,8 +208,9 @@ class Shell {
   void read_word() {
     if (read_assignment()) return;
     const int line = line_;
+    const bool rest = is_rest();
     std::vector<std::string> texts = expand();
-    if (texts.empty() && follows_argument()) texts.emplace_back(kUnset);
+    if (texts.empty() && !rest && follows_argument()) texts.emplace_back(kUnset);
     for (std::string& text : texts) {
       if (++count_ > kMostWords) return;
       if (in_array_)
@@ -217,6 +218,13 @@ class Shell {
       else
         words_.push_back({std::move(text), line});
     }
+  }
+
+  /// "$@" or a list stands here: further arguments, not the value of the one before them.
+  bool is_rest() const {
+    const std::string_view text = text_.substr(at_);
+    const std::string_view bare = text.substr(text.starts_with('"') ? 1 : 0);
+    return bare.starts_with("$@") || bare.starts_with("$*") || is_list();
   }
 
   static bool is_argument(std::string_view word) {

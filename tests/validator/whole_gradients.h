@@ -1,6 +1,8 @@
 // Gradients of a network whose parameters are divided among ranks, put together from all of them.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -29,8 +31,15 @@ inline Whole whole_gradients(const DecoderSpec& spec, const TestRun& run, double
         std::vector<double>& g = all[units[u].name + "." + p.name];
         g.resize(static_cast<std::size_t>(p.whole.numel()), NAN);
         for_each_run(p, [&](const Run& r) {
-          for (std::int64_t i = 0; i < r.length; ++i)
-            g[static_cast<std::size_t>(r.whole + i)] = flat[p.offset + r.here + i];
+          for (std::int64_t i = 0; i < r.length; ++i) {
+            double& there = g[static_cast<std::size_t>(r.whole + i)];
+            const double here = flat[p.offset + r.here + i];
+            // What ranks have alike they have to the bit.
+            if (!std::isnan(there)) {
+              EXPECT_EQ(there, here) << units[u].name << "." << p.name;
+            }
+            there = here;
+          }
         });
       }
     }

@@ -74,7 +74,7 @@ void emit_unfused_step(ProgramBuilder& b, const Model& model, const Engine& e,
   b.free(Category::gradients, gradients);
 }
 
-/// What a step allocates and frees, in the plain engine as in PyTorch.
+/// What a step allocates and frees; in fp32 the plain engine's, as PyTorch's own.
 void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const Engine& e,
                const ExpertGroups& experts, const std::vector<Updated>& updated,
                std::int64_t gradients) {

@@ -79,7 +79,7 @@ class Arguments {
   void put(std::string_view name, const T& value) {
     text_ += fmt::format(" \\\n   --{} {}", name, value);
   }
-  std::string take() { return text_ + "\n"; }
+  std::string take() { return text_ + " \\\n   \"$@\"\n"; }
 
  private:
   std::string text_;
@@ -338,7 +338,7 @@ std::string openrlhf_script(const Json& asked, const Job& job, const Estimate& e
   check_openrlhf(plan);
   const bool generates = rlhf != nullptr && rlhf->description().generates;
   std::string text = "#!/usr/bin/env bash\n" + header_comment(job, e) +
-                     "#\n# --data.* and --ckpt.* are yours to add, and learning rates.\n";
+                     "#\n# What it is given is added: --data.* and --ckpt.*, learning rates.\n";
   text += generates ? SeveralModels(asked, *rlhf).write() : one_model(asked, plan, rlhf);
   return text;
 }

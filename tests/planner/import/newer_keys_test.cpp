@@ -183,6 +183,14 @@ TEST(Scripts, LeaveOutArgumentsOfUnsetVariables) {
             "megatron");
 }
 
+// "$@" adds arguments: the switch before it has no value that is not set.
+TEST(Scripts, KeepASwitchBeforeTheirOwnArguments) {
+  for (const char* rest : {"\"$@\"", "$@", "\"${more[@]}\""}) {
+    const Json job = job_of(std::string(kScript) + "--recompute-activations \\\n  " + rest + "\n");
+    EXPECT_EQ(job.value("checkpointing", ""), "selective") << rest;
+  }
+}
+
 TEST(Scripts, AddToTheirOwnVariables) {
   const std::string script =
       "A=(--micro-batch-size 2)\nA=(\"${A[@]}\" --global-batch-size 32)\n"

@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include "support/subprocess.h"
 #include "validator/engine_testing.h"
+#include "validator/whole_gradients.h"
 
 namespace shardplan::validator::tensor_parallel_test {
 namespace {
@@ -98,39 +97,10 @@ TEST_P(TensorParallel, gives_the_same_bits_with_states_on_the_host) {
 
 INSTANTIATE_TEST_SUITE_P(Zero, TensorParallel, ::testing::Values(0, 1, 2, 3));
 
-/// Gradients by unit and parameter of the undivided network, put together from all ranks.
-using Whole = std::map<std::string, std::vector<double>>;
-
 Whole gradients_of(const DecoderSpec& spec, int tensor, double& loss) {
   TestRun run = run_of(0, tensor, 1, 1);
   run.options.dtype = run.options.optimizer.states = DType::f64;
-  Whole all;
-  std::mutex mutex;
-  with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
-    const double mine = trainer.gradients_of(batches);
-    const std::lock_guard lock(mutex);
-    loss = mine;
-    const std::vector<Unit>& units = trainer.network().units();
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      const double* flat = trainer.gradients().owned(static_cast<int>(u)).as<double>();
-      for (const ParameterSpec& p : units[u].parameters) {
-        std::vector<double>& g = all[units[u].name + "." + p.name];
-        g.resize(static_cast<std::size_t>(p.whole.numel()), NAN);
-        for_each_run(p, [&](const Run& r) {
-          for (std::int64_t i = 0; i < r.length; ++i) {
-            double& there = g[static_cast<std::size_t>(r.whole + i)];
-            const double here = flat[p.offset + r.here + i];
-            // What ranks have alike they have to the bit.
-            if (!std::isnan(there)) {
-              EXPECT_EQ(there, here) << units[u].name << "." << p.name;
-            }
-            there = here;
-          }
-        });
-      }
-    }
-  });
-  return all;
+  return whole_gradients(spec, run, loss);
 }
 
 TEST(TensorParallelGradients, are_those_of_the_undivided_network_in_fp64) {
