@@ -10,8 +10,7 @@ namespace shardplan {
 std::string step_kind(const Plan& plan) {
   if (plan.workload.kind == WorkKind::inference)
     return std::string(kRegimeNames[static_cast<std::size_t>(AllocatorRegime::generation)]);
-  if (plan.workload.kind == WorkKind::rlhf)
-    return std::string(kRegimeNames[static_cast<std::size_t>(AllocatorRegime::iterations)]);
+  if (plan.workload.kind == WorkKind::rlhf) return "iteration";
   std::string kind(traits_of(plan).name);
   const ZeroOptions* zero = zero_options(plan);
   if (zero != nullptr) kind += " stage " + std::to_string(zero->stage);

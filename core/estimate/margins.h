@@ -49,7 +49,7 @@ struct StepError {
   double largest = 0;  ///< signed: above 0 where the prediction was too long
 };
 
-/// "single", "deepspeed stage 3"; "generation" and "iterations" whatever the framework.
+/// "single", "deepspeed stage 3"; "generation" and "iteration" whatever the framework.
 std::string step_kind(const Plan& plan);
 
 /// nullptr where no step of this kind was measured.

@@ -49,9 +49,8 @@ bool sleeps_beside(const Rlhf& rlhf) {
 }
 
 /// Of the iteration; with an engine that sleeps on the GPU, of the larger of its two turns.
-ReservedRuns allocator_run(const Rlhf& rlhf, const Calibration& calibration,
+ReservedRuns allocator_run(const Rlhf& rlhf, const Plan& plan, const Calibration& calibration,
                            const Program& program) {
-  const Plan& plan = rlhf.roles.front().plan;
   const bool sleeps = sleeps_beside(rlhf);
   std::vector<Program> turns;
   if (sleeps) turns = turns_apart(program);
@@ -89,9 +88,11 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     time.unknown_because = *unknown_because;
   }
   Program program = lower_rlhf(rlhf);
-  const ReservedRuns runs = allocator_run(rlhf, calibration, program);
+  Plan iteration = plan;  // the margins and errors are those of iterations, not of the actor's step
+  iteration.workload.kind = WorkKind::rlhf;
+  const ReservedRuns runs = allocator_run(rlhf, iteration, calibration, program);
   const MemoryProfile memory = simulate_memory(program);
-  Estimate e = assemble(plan, calibration, program, memory, &runs, time);
+  Estimate e = assemble(iteration, calibration, program, memory, &runs, time);
   if (rlhf.rollout) {  // the error of training steps says nothing of an engine's answers
     e.time.kind = "rollout";
     e.time.error.reset();

@@ -5,21 +5,34 @@
 #include <algorithm>
 #include <cmath>
 
-#include "estimate/estimate.h"
 #include "estimate/nccl_memory.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "load/calibration.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan {
 namespace {
 
+/// Of a phase that the job does not have, nothing.
 Figures predictions(const Estimate& e) {
-  const std::array<std::int64_t, kFigureCount - 1> bytes{
-      e.model_bytes,    e.phases[0].peak, e.phases[0].end,   e.phases[1].peak, e.phases[1].end,
-      e.phases[2].peak, e.phases[2].end,  e.allocated.point, e.reserved.point, e.device.point};
   Figures figures;
-  for (std::size_t f = 0; f < bytes.size(); ++f) figures[f] = static_cast<double>(bytes[f]);
+  const auto set = [&](Figure f, std::int64_t bytes) {
+    figures[index_of(f)] = static_cast<double>(bytes);
+  };
+  const auto set_phase = [&](Phase phase, Figure peak, Figure end) {
+    if (std::find(e.run.begin(), e.run.end(), phase) == e.run.end()) return;
+    const PhaseBytes& bytes = e.phases[static_cast<std::size_t>(phase)];
+    set(peak, bytes.peak);
+    set(end, bytes.end);
+  };
+  set(Figure::model, e.model_bytes);
+  set_phase(Phase::forward, Figure::forward_peak, Figure::forward_end);
+  set_phase(Phase::backward, Figure::backward_peak, Figure::backward_end);
+  set_phase(Phase::step, Figure::step_peak, Figure::step_end);
+  set(Figure::allocated_peak, e.allocated.point);
+  set(Figure::reserved, e.reserved.point);
+  set(Figure::device, e.device.point);
   figures[index_of(Figure::step_seconds)] = e.time.step_seconds;
   return figures;
 }
@@ -87,7 +100,7 @@ std::optional<double> relative_error(std::optional<double> predicted,
 Comparison compare_with_record(const Record& record, const Calibration& calibration) {
   const Model& model = record.job.model;
   const Plan& plan = record.job.plan;
-  Estimate e = estimate(model, plan, calibration);
+  Estimate e = estimate_job(record.job, calibration);
   if (record.connected) {
     const NcclOverhead& overhead = calibration.overhead_of(plan.framework.kind).nccl;
     const std::vector<Communicator> list = communicators(plan, e.rank);

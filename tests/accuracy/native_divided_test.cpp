@@ -1,6 +1,7 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, of two nodes with two ranks each, of experts in fp8, and of fp8, adapters and host memory on four GPUs, all
-// predicted before they ran: bytes, and losses that do not depend on the division.
+// NCCL, of two nodes with two ranks each, of experts in fp8, and of fp8, adapters and host memory
+// on four GPUs, all predicted before they ran: bytes, and losses that do not depend on the
+// division.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "asked_records.h"
-#include "estimate/estimate.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan {
 
@@ -20,7 +20,7 @@ struct PeakErrors {
   double mean() const { return sum / static_cast<double>(count); }
 
   void add(const Record& r) {
-    const Estimate e = estimate(r.job.model, r.job.plan, Calibration{});
+    const Estimate e = estimate_job(r.job, Calibration{});
     const double measured = *r.measured[index_of(Figure::allocated_peak)];
     const double error = std::abs(100 * (static_cast<double>(e.allocated.point) / measured - 1));
     sum += error;

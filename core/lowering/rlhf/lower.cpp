@@ -190,6 +190,21 @@ std::vector<RoleStates> role_states(const Rlhf& rlhf) {
 
 namespace {
 
+/// On the GPU once the part's model is built: of what trains without the states that the first step
+/// makes. Optimizer states that are away while idle are among those.
+std::int64_t built_bytes(const RlhfPart& part) {
+  const Program& own = part.program;
+  std::int64_t bytes = part.role->trains ? own.model_bytes : 0;
+  for (const Event& e : own.resident) {
+    const bool away = is_away(*part.role, e);
+    if (part.role->trains && away && e.category != Category::optimizer_states)
+      bytes -= checked_mul(e.bytes, e.count);
+    if (!part.role->trains && !away && e.category != Category::workspace)
+      bytes = checked_add(bytes, checked_mul(e.bytes, e.count));
+  }
+  return bytes;
+}
+
 /// Of what trains as the training step has them, of the rest their weights. Where a part says how
 /// its model is built, the whole is built of all that is there before the first step.
 void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
@@ -205,6 +220,7 @@ void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
       whole.host.pageable += own.host.total();
       continue;
     }
+    whole.model_bytes = checked_add(whole.model_bytes, built_bytes(part));
     const auto away = [&](const Event& e) { return is_away(*part.role, e); };
     std::erase_if(own.resident, away);
     std::erase_if(own.build, away);
@@ -337,9 +353,10 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   whole.groups = group_shapes(plan);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
+  const std::int64_t states = total_bytes(whole.resident);
   if (!releases) b.resident(Category::workspace, workspace);
   add_engine(whole, rlhf);
-  whole.model_bytes = total_bytes(whole.resident);
+  whole.model_bytes += total_bytes(whole.resident) - states;
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;
   Iteration iteration(rlhf, whole, parts, order);

@@ -216,7 +216,8 @@ TEST(Rlhf, TheActorsThatDeepSpeedChatPublishedFit) {
           {"hybrid_engine", {{"max_out_tokens", 512}, {"release_inference_cache", true}}}}}});
     return estimate_rlhf(*job.rlhf, load_calibration()).verdict.gpu.fit;
   };
-  EXPECT_EQ(fits("opt-6.7b", "1xA100-SXM4-40GB"), Fit::fits);
+  // The bound of iterations is 27 % above the estimate: the smaller GPU is said to be tight.
+  EXPECT_EQ(fits("opt-6.7b", "1xA100-SXM4-40GB"), Fit::tight);
   EXPECT_EQ(fits("opt-13b", "1xA100-SXM4-80GB"), Fit::fits);
   EXPECT_EQ(fits("opt-30b", "1xA100-SXM4-40GB"), Fit::does_not_fit);
 }

@@ -1,0 +1,45 @@
+// Iterations of TRL's trainers on an H100 and of the plain loop of measure/run_single.py on an
+// H200: a record of such a job is judged by all of its models, not by the actor alone.
+#include <gtest/gtest.h>
+
+#include "peak_errors.h"
+#include "questions/accuracy.h"
+
+namespace shardplan::rlhf_records_test {
+namespace {
+
+RecordList records() {
+  return records_asked_for({"preference", "preference_trl"});
+}
+
+double error_of(const Comparison& c, Figure figure) {
+  return std::abs(*relative_error(c.predicted[index_of(figure)], c.measured[index_of(figure)]));
+}
+
+TEST(RlhfRecords, HoldsThePeaks) {
+  expect_within(peak_errors(records()), 16, 0.5, 1.6);
+}
+
+TEST(RlhfRecords, TakesAllModelsIntoAccount) {
+  const Accuracy a = compare_with_records(records(), AccuracyGroup::framework);
+  ASSERT_EQ(a.comparisons.size(), 16U);
+  double seconds = 0;
+  for (const Comparison& c : a.comparisons) {
+    EXPECT_LE(error_of(c, Figure::model), 0.06) << c.name;
+    EXPECT_LE(error_of(c, Figure::allocated_peak), 0.016) << c.name;
+    seconds += error_of(c, Figure::step_seconds) / 16;
+  }
+  EXPECT_LE(seconds, 0.10);
+}
+
+/// What scores apart trains in phases of its own, which records do not tell.
+TEST(RlhfRecords, ComparesOnlyPhasesThatTheJobHas) {
+  const Accuracy a = compare_with_records(records(), AccuracyGroup::framework);
+  for (const Comparison& c : a.comparisons) {
+    const bool generates = c.name.find("grpo") != std::string::npos;
+    EXPECT_EQ(c.predicted[index_of(Figure::forward_peak)].has_value(), !generates) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::rlhf_records_test
