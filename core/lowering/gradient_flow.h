@@ -15,6 +15,10 @@ struct Incoming {
   bool needs_grad = true;  ///< of that
   /// The segment's output is told to need a gradient, whatever trains before it.
   bool told = false;
+  /// The segment before where it is checkpointed, in the same compiled graph; else nullptr.
+  const Segment* again = nullptr;
+  /// Nothing before the blocks trains, and they are told to need a gradient.
+  bool leaf = false;
   /// What of Model::shared has a gradient, as far as it has been made.
   const std::vector<bool>* shared_trains = nullptr;
 };

@@ -127,7 +127,13 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
     options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = in.told || !frozen_output(model, segment);
-  options.frees_returned = plan.trainer->frees_outputs;
+  // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
+  // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
+  // and the loss, is another.
+  options.ends_apart = plan.compiles_whole() && options.last_segment && in.leaf;
+  options.frees_returned = plan.trainer->frees_outputs || options.ends_apart;
+  options.input_again = in.again != nullptr;
+  options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;
 }
@@ -174,7 +180,12 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
+    if (plan.keeps_some_blocks()) {
+      // Each block that is left alone is behind one that is not.
+      options.input_again =
+          plan.compiles_whole() && !hidden && cuts.empty() && own_tapes.share.every == 2;
+      s.others = both_passes(run(TapeMode::keep));
+    }
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);

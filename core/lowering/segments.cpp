@@ -206,6 +206,16 @@ std::int64_t brought_bytes(const Model& model, const Sizes& sizes) {
                      bytes(elements(model.facts.brings, sizes)));
 }
 
+/// Whether the last block of a segment is checkpointed.
+bool ends_checkpointed(const Model& model, const Plan& plan, const CheckpointedBlocks& which,
+                       std::size_t segment) {
+  if (!plan.recomputes_blocks() || !model.segments[segment].checkpointable) return false;
+  std::int64_t blocks = 0;
+  for (std::size_t i = 0; i <= segment; ++i)
+    if (model.segments[i].checkpointable) blocks += model.segments[i].repeat;
+  return !plan.keeps_some_blocks() || which.has(blocks - 1);
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -224,8 +234,13 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model);
   const compiled::GraphCuts cuts = compiled::graph_cuts(
       model, regime, whole ? framework.graph_bytes(plan) : 0, plan.recomputes_blocks());
+  const bool one_graph = whole && framework.graph_bytes(plan) == 0;
+  in.leaf =
+      one_graph && frozen_output(model, model.segments.front()) && is_told(model, plan, regime, 0);
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
     in.told = is_told(model, plan, regime, i);
+    const bool again = one_graph && i > 0 && ends_checkpointed(model, plan, run.own_tapes, i - 1);
+    in.again = again ? &model.segments[i - 1] : nullptr;
     SegmentRun s =
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
     s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],

@@ -206,6 +206,16 @@ struct TapeOptions {
   /// What a compiled model returns beside the loss goes when its gradient is made; else it is there
   /// to the end (TrainerDescription::frees_outputs).
   bool frees_returned = false;
+  /// The last segment of a compiled model is a graph of its own, as Dynamo has broken the one
+  /// before: what its call holds goes with it, not with the whole backward pass, and what it
+  /// returns is an ordinary tensor of it (frees_returned).
+  bool ends_apart = false;
+  /// Of a compiled segment behind a checkpointed one in the same graph: its chained input is among
+  /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
+  /// cleanup_recompute_tags: only what a further checkpoint reads is).
+  bool input_again = false;
+  /// The last product of that one has no tag (KeptResults::untagged): it is kept in its place.
+  bool product_again = false;
   /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'
   /// gradients (Megatron-LM).
   bool hides_gradient_exchange = false;

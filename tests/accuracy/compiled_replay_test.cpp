@@ -73,11 +73,9 @@ TEST(CompiledReplay, AgreesWithInductor) {
   for (const Json& replay : replays) {
     SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
     const Errors errors = errors_of(replay, hardware);
-    // The head's input is kept where blocks are checkpointed: Inductor makes it again.
-    const bool checkpointed = replay.at("case").value("checkpointing", false);
     // BERT's attention by separate products keeps what two layers cannot show.
     const bool encoder = replay.at("case").at("config").at("model_type") == "bert";
-    EXPECT_NEAR(errors.kept, 0, encoder ? 0.03 : checkpointed ? 0.013 : 0.002);
+    EXPECT_NEAR(errors.kept, 0, encoder ? 0.03 : 0.002);
     EXPECT_NEAR(errors.peak, 0, 0.006);
     ++count;
   }
@@ -150,21 +148,13 @@ TEST(CompiledReplay, AgreesWithInductorOverFourBits) {
     const Json& c = replay.at("case");
     SCOPED_TRACE(c.at("name").get<std::string>());
     const Errors errors = errors_of(replay, hardware);
-    if (!c.contains("checkpointing")) {
-      EXPECT_NEAR(errors.kept, 0, 0.002);
-      EXPECT_NEAR(errors.peak, 0, 0.006);
-      continue;
-    }
-    // What enters the last norm is kept in fp32, as of another segment; the one graph of all layers
-    // makes it again from a product in bf16.
-    const double hidden = c.at("batch").get<double>() * c.at("length").get<double>() *
-                          c.at("config").at("hidden_size").get<double>() * 2;
-    const double over = errors.kept * replay.at("forward_end").get<double>();
-    EXPECT_GT(over, 0);
-    EXPECT_LT(over, hidden + 1e6);
-    EXPECT_NEAR(errors.peak, 0, 0.008);
+    // What enters the last norm is made again with the last block.
+    EXPECT_NEAR(errors.kept, 0, 0.0025);
+    // In which order Inductor makes a block again is not followed: a little too much.
+    EXPECT_GT(errors.peak, -0.002);
+    EXPECT_LT(errors.peak, c.contains("checkpointing") ? 0.018 : 0.006);
   }
-  EXPECT_EQ(replays.size(), 4U);
+  EXPECT_EQ(replays.size(), 6U);
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ struct Node {
   std::size_t inputs = 0;
   std::int32_t op = kNone;  ///< of the segment's graph, whose kernel a call is
   bool backward = false;    ///< depends on a gradient
-  bool resident = false;    ///< a parameter: it is there in both passes, whoever reads it
-  bool logits = false;      ///< counted as logits_and_loss
+  /// Keeping it costs nothing: a parameter, or what another computes again anyway.
+  bool resident = false;
+  bool logits = false;  ///< counted as logits_and_loss
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter

@@ -48,9 +48,9 @@ class CompiledRun {
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
         options_(options),
-        trace_(view_,
-               {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
-                parts_of(options), options.graph_breaks, options.multiprocessors, widens_inside()}),
+        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
+                       parts_of(options), options.graph_breaks, options.multiprocessors,
+                       options.input_again, widens_inside()}),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
@@ -97,6 +97,11 @@ class CompiledRun {
         op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace_.output;
     return result ? &op : nullptr;
   }
+  /// The backward pass computes a whole block again.
+  bool keeps_buffers() const {
+    return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
+  }
+  void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
   void store(NodeId id);
@@ -117,9 +122,12 @@ class CompiledRun {
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node
-  StorageId copied_ = kExternal;    ///< what a CUDA graph is given, for its first kernel
-  std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
+  StorageId zeros_ = kExternal;    ///< the gradient of what is returned, where its graph ends first
+  StorageId product_ = kExternal;  ///< kept for what the segment begins with
+  StorageId copied_ = kExternal;   ///< what a CUDA graph is given, for its first kernel
+  std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
   Pass pass_;
+  bool in_backward_ = false;
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
 };
 
@@ -150,6 +158,7 @@ void CompiledRun::run() {
   kept_ = mode_ != TapeMode::keep ? flags()
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
+  if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
@@ -172,6 +181,10 @@ void CompiledRun::forward() {
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) want(id);
   run_pass();
+  if (options_.product_again && trace_.tangent != kNone)
+    product_ = storages_.allocate(
+        checked_mul(node(trace_.input).elements, size_of(view_.regime().compute)),
+        Category::activations);
   export_output();
   copy_returned();
   // The caller drops the model's output when it has the loss.
@@ -212,6 +225,7 @@ void CompiledRun::export_output() {
 
 void CompiledRun::backward() {
   if (mode_ == TapeMode::keep) writer_.begin_backward();
+  in_backward_ = true;
   begin_backward();
   begin_pass();
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
@@ -228,7 +242,8 @@ void CompiledRun::backward() {
 
 /// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
 /// makes zeros. They live until the whole pass is over, as autograd's node holds what it was called
-/// with; so does the tensor itself where it is kept, but for frees_returned.
+/// with (of a graph apart until that has ended); so does the tensor itself where it is kept, but
+/// for frees_returned.
 void CompiledRun::begin_backward() {
   const ValueId output = view_.graph().output();
   if (output == kNone) return;
@@ -243,7 +258,10 @@ void CompiledRun::begin_backward() {
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
   const std::int64_t zeros_bytes = bytes_of(trace_.returned);
   const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
-  run_.held.push_back(storages_.free_event(zeros));
+  if (options_.ends_apart)
+    zeros_ = zeros;
+  else
+    run_.held.push_back(storages_.free_event(zeros));
   // A graph reads what it is given in each step from a place of its own.
   if (options_.pool == Stream::graphs)
     copied_ = storages_.allocate(zeros_bytes, Category::logits_and_loss, options_.pool);
@@ -251,6 +269,8 @@ void CompiledRun::begin_backward() {
 
 void CompiledRun::end_backward() {
   for (const StorageId id : spare_) storages_.unref(id);
+  storages_.unref(zeros_);
+  storages_.unref(std::exchange(product_, kExternal));
   if (trace_.returned != kNone && !options_.frees_returned) hold_to_end(trace_.returned);
   for (const NodeId id : trace_.held_for_table) hold_to_end(id);
   if (trace_.input_gradient == kNone) return;
@@ -360,13 +380,14 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });
   };
-  if (!unit.call && mode_ != TapeMode::redo) {
+  if (!unit.call && !keeps_buffers()) {
     const auto over = std::find_if(dying.begin(), dying.end(), fits);
     if (over != dying.end()) {
       drop(*over);
       dying.erase(over);
     }
   }
+  read_again(unit);
   if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
   const StorageId workspace =
@@ -378,6 +399,16 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
   if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
+}
+
+/// The checkpointed block in front has computed it where it is read first.
+void CompiledRun::read_again(const Unit& unit) {
+  if (!options_.input_again || !node(unit.writes.front()).backward || trace_.input == kNone) return;
+  const bool reads =
+      std::find(unit.reads.begin(), unit.reads.end(), trace_.input) != unit.reads.end();
+  if (!reads || storage_[at(trace_.input)] != kExternal) return;
+  store(trace_.input);
+  storages_.unref(std::exchange(product_, kExternal));
 }
 
 /// A kernel's result takes the place of what it is written over where that ends here. A gradient's
@@ -423,7 +454,7 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
   const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
-  if (mode_ == TapeMode::redo && own)
+  if (keeps_buffers() && own && !kept_[at(id)])
     spare_.push_back(dropped);
   else
     storages_.unref(dropped);

@@ -33,7 +33,9 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
     const bool chained = in.kind == InputKind::chained;
     of(in.value) = add(chained ? NodeKind::chained : NodeKind::input, {}, count(in.value),
                        view_.state(in.value).dtype);
-    if (chained) input = of(in.value);
+    if (!chained) continue;
+    input = of(in.value);
+    graph.at(input).resident = options.input_again;
   }
   for (std::size_t i = 0; i < g.ops().size(); ++i) forward(i);
   output = g.output() == kNone ? kNone : of(g.output());

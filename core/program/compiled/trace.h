@@ -29,6 +29,8 @@ struct TraceOptions {
   bool breaks = false;
   /// Of the GPU: kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
+  /// What the segment begins with is computed again anyway: a cut costs nothing there.
+  bool input_again = false;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
   bool widens = false;
 };
