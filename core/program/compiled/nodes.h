@@ -64,6 +64,7 @@ struct Node {
   bool backward = false;    ///< depends on a gradient
   /// Keeping it costs nothing: a parameter, or what another computes again anyway.
   bool resident = false;
+  bool viewed = false;  ///< input: read through a view, which counts as an operation
   bool logits = false;  ///< counted as logits_and_loss
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;

@@ -88,7 +88,8 @@ bool Partitioner::must_not_recompute(NodeId id) const {
 /// The nearer to the backward pass, the better; twice where nothing else writes it.
 double Partitioner::weight(NodeId id) const {
   if (graph_.at(id).resident) return 0;
-  const double far = std::max(std::min(distance_[at(id)], 100.0), 1.0);
+  const double steps = distance_[at(id)] + (graph_.at(id).viewed ? 1 : 0);
+  const double far = std::max(std::min(steps, 100.0), 1.0);
   return std::floor(bytes_of(graph_.at(id)) * std::pow(1.1, far)) * (is_materialized(id) ? 1 : 2);
 }
 

@@ -29,6 +29,7 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   reads_.assign(g.ops().size(), {kNone, kNone, kNone});
   sides_.assign(g.ops().size(), {kNone, kNone, kNone});
   graph.nodes.reserve(8 * g.ops().size());
+  find_unwrapped();
   for (const Input& in : g.inputs()) {
     const bool chained = in.kind == InputKind::chained;
     of(in.value) = add(chained ? NodeKind::chained : NodeKind::input, {}, count(in.value),
@@ -102,7 +103,8 @@ NodeId Trace::parameter(ParameterId id) {
   if (const auto known = parameters_.find(id); known != parameters_.end()) return known->second;
   const NodeId node = add(NodeKind::input, {}, view_.parameter(id).numel, view_.parameter_type(id));
   graph.at(node).backward = false;
-  graph.at(node).resident = true;
+  graph.at(node).viewed = unwrapped_.contains(id);
+  graph.at(node).resident = !graph.at(node).viewed;
   parameters_.emplace(id, node);
   return node;
 }

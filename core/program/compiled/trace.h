@@ -6,6 +6,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "program/compiled/nodes.h"
@@ -66,6 +67,7 @@ class Trace {
   void mean_loss(std::size_t i);
   void linear(std::size_t i);
   void narrow_linear(std::size_t i, NodeId x);
+  void find_unwrapped();
   void copy(std::size_t i);
   // Kernels that the model's own code starts (trace_kernels.cpp).
   void kernel(std::size_t i);
@@ -154,6 +156,7 @@ class Trace {
   std::vector<NodeId> values_, gradients_;            ///< by ValueId
   std::vector<std::array<NodeId, 3>> reads_, sides_;  ///< by operation
   std::map<ParameterId, NodeId> parameters_;
+  std::set<ParameterId> unwrapped_;      ///< taken for activations (find_unwrapped)
   std::multimap<NodeId, NodeId> casts_;  ///< from, made
   struct Narrowed {
     NodeId from = kNone;

@@ -1,5 +1,7 @@
 // Linears whose operands are cast to fewer bits, as torchao's are traced: the casts are operations
 // among others, which the partitioner may compute again (torchao 0.18, float8/float8_linear.py).
+#include <algorithm>
+
 #include "program/compiled/trace.h"
 
 namespace shardplan::compiled {
@@ -50,6 +52,33 @@ NodeId Trace::gate_gradient(NodeId g, NodeId x, DType type) {
   const NodeId made = realized(pointwise({g, x}, n, by_rows ? DType::f32 : type));
   if (by_rows) graph.at(made).workspace = 3 * n;
   return made;
+}
+
+/// A weight that FSDP2 has gathered in fp8 is a tensor subclass, which AOTAutograd unwraps into
+/// data and scale. Which arguments live beyond the step is still told by their places before that
+/// (PyTorch 2.11, static_lifetime_input_indices), so that the partitioner takes most such weights
+/// for activations: of these it keeps the copy that the backward pass multiplies by. Seen in the
+/// graphs of PyTorch 2.11 and in a run on two H200.
+void Trace::find_unwrapped() {
+  std::vector<ParameterId> arguments{kNone};  // in the order they are read in; kNone: no parameter
+  std::set<std::int32_t> shared;
+  std::set<ParameterId> narrow;
+  for (const Op& op : view_.graph().ops()) {
+    for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) {
+      const std::int32_t read = view_.state(op.in[k]).shared;
+      if (read != kNone && shared.insert(read).second) arguments.push_back(kNone);
+    }
+    for (const ParameterId id : {op.weight, op.bias})
+      if (id != kNone && std::find(arguments.begin(), arguments.end(), id) == arguments.end())
+        arguments.push_back(id);
+    if (op.weight != kNone && view_.has_narrow_weight(op)) narrow.insert(op.weight);
+  }
+  std::size_t place = 0;
+  for (const ParameterId id : arguments) {
+    const bool stays = place < arguments.size() && arguments[place] != kNone;
+    if (narrow.contains(id) && !stays) unwrapped_.insert(id);
+    place += narrow.contains(id) ? 2U : 1U;
+  }
 }
 
 void Trace::narrow_linear(std::size_t i, NodeId x) {

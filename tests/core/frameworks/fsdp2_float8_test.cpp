@@ -60,6 +60,28 @@ TEST(Fsdp2Float8, GathersLinearsInOneByte) {
   EXPECT_EQ(narrow.units.root().gathered, wide.units.root().gathered);  // the head is as it was
 }
 
+/// By hand: a block is called with its input, a norm, q, k, v, cosines, sines, o, a norm, gate, up
+/// and down; 1 to 4 and 7 to 11, from 0, are parameters. With a scale behind each linear's data,
+/// that is at 2, 4, 6, 10, 13, 15 and 17: where a parameter was of q, k and o alone. What casts its
+/// own weights keeps seven scales of one unit.
+TEST(Fsdp2Float8, KeepsTurnedCopiesOfWhatAotautogradTakesForActivations) {
+  const auto kept = [](Float8Gather gather) {
+    Plan plan = fp8_plan(gather);
+    plan.compile = Compile{.scope = CompileScope::block};
+    const Lowered lowered(plan);
+    std::int64_t bytes = 0;
+    for (const SegmentRun& s : lowered.run.segments)
+      if (s.segment->checkpointable)
+        for (const TapeEvent& e : s.forward.forward)
+          bytes += e.kind == TapeEvent::Kind::alloc  ? e.bytes
+                   : e.kind == TapeEvent::Kind::free ? -e.bytes
+                                                     : 0;
+    return bytes;
+  };
+  EXPECT_EQ(kept(Float8Gather::precomputed) - kept(Float8Gather::none),
+            kHidden * small_llama::kKeys + 3 * kHidden * small_llama::kFfn - 7 * kAllocationUnit);
+}
+
 TEST(Fsdp2Float8, FindsScalesOnceOrForEachGather) {
   const auto all_reduces = [](Float8Gather gather) {
     const Lowered lowered(fp8_plan(gather));
