@@ -24,7 +24,21 @@ bool Offloading::takes(StorageId id, const SavedView& view) {
     return false;
   }
   const std::int64_t bytes = view.bytes > 0 ? view.bytes : storages_.of(id).bytes;
-  return bytes >= kSmallest;
+  return bytes >= kSmallest && !lies_where_known_lay(id);
+}
+
+/// Hooks know a tensor by its address. That of one which they have copied to send it is free before
+/// they forget it, and the next tensor of its size that is allocated may get it: it is taken for
+/// the same, and stays.
+bool Offloading::lies_where_known_lay(StorageId id) {
+  for (Known& known : known_) {
+    if (!known.copied || known.part != kNone || known.id >= id) continue;
+    const Storage& gone = storages_.of(known.id);
+    if (gone.refs > 0 || gone.bytes != storages_.of(id).bytes) continue;
+    known = {id, kNone, count_, false};
+    return true;
+  }
+  return false;
 }
 
 /// What was saved five tensors ago has arrived, or the GPU waits for it.
@@ -37,9 +51,11 @@ void Offloading::evict() {
     drop(oldest);
     sending_.erase(sending_.begin());
   }
-  if (count_ - kStash <= 0)
-    writer_.emit(TapeEvent::Kind::drain, Category::activations,
-                 static_cast<std::int32_t>(count_ - kStash), 0);
+  if (drained_) return;
+  // Tensors that are not sent are counted too: the first one that is may be past the fifth.
+  const std::int64_t place = std::min<std::int64_t>(count_ - kStash, 0);
+  writer_.emit(TapeEvent::Kind::drain, Category::activations, static_cast<std::int32_t>(place), 0);
+  drained_ = place == 0;
 }
 
 void Offloading::drop(Sent& sent) {
@@ -63,7 +79,7 @@ std::int32_t Offloading::send(StorageId id, const SavedView& view) {
   const auto number = static_cast<std::int32_t>(sent_.size());
   if (streams()) {
     sent.on_gpu = from;
-    known_.push_back({id, view.part, count_});
+    known_.push_back({id, view.part, count_, copied});
     sending_.push_back(number);
   } else {
     writer_.wait_for_copies(0);

@@ -64,8 +64,10 @@ class Offloading {
     StorageId id = kExternal;
     ValueId part = kNone;
     std::int64_t place = 0;
+    bool copied = false;  ///< what is kept while it is sent is a copy
   };
 
+  bool lies_where_known_lay(StorageId id);
   bool streams() const { return how_ == ActivationOffloading::streams; }
   void evict();
   void drop(Sent& sent);
@@ -82,6 +84,7 @@ class Offloading {
   std::vector<Known> known_;
   std::vector<StorageId> brought_, before_;  ///< by this node, and by the one before
   bool first_node_ = true;
+  bool drained_ = false;  ///< what the segment before has left is gone
 };
 
 }  // namespace shardplan::tape

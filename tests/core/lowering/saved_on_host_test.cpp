@@ -100,6 +100,23 @@ TEST(SavedOnHost, LeavesNothingBehind) {
     }
 }
 
+/// Kernels that keep fewer tensors: the sixth may be the first that a block sends.
+TEST(SavedOnHost, LeavesNothingBehindOfFusedKernels) {
+  Plan plan = plan_of_case(golden().at("cases").at(1));
+  plan.kernels.patches = true;
+  const Json config{
+      {"model_type", "qwen3"},  {"hidden_size", 256},       {"intermediate_size", 768},
+      {"num_hidden_layers", 6}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+      {"head_dim", 64},         {"vocab_size", 1024},       {"tie_word_embeddings", true}};
+  for (const ActivationOffloading how :
+       {ActivationOffloading::streams, ActivationOffloading::one_stream}) {
+    plan.activation_offloading = how;
+    const Model model = model_of(config.dump(), build_options(plan));
+    const Program program = lower(model, plan, run_segments(model, plan), 0);
+    EXPECT_EQ(simulate_memory(program).of(Phase::step).end, total_bytes(program.resident));
+  }
+}
+
 /// A checkpointed block leaves its input alone, which the hooks send: a buffer of a power of two.
 TEST(SavedOnHost, SendsInputsOfCheckpointedBlocks) {
   const Json& c = golden().at("cases").at(1);
