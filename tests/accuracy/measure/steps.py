@@ -1,12 +1,15 @@
 """Runs a few training steps through a Trainer and measures the last one.
 
 A Trainer has forward(batch, last) -> loss, backward(loss, last), step() and zero_grad(); `last` says whether this is
-the micro-batch at which gradient accumulation completes.
+the micro-batch at which gradient accumulation completes. With MEASURE_PROFILE in the environment a step more runs under
+the profiler.
 """
+import os
 import time
 
 import torch
 
+import profiled
 from account import record_account
 from host_sample import HostSamples
 from phases import PhaseRecorder, memory_now
@@ -66,6 +69,16 @@ def timing_of(seconds, losses):
     return {"step_seconds": steady[len(steady) // 2], "steps": seconds, "losses": losses}
 
 
+def _profile(step):
+    """Of one more step; the second under the profiler, whose first prepares it."""
+    for _ in range(2):
+        torch.cuda.synchronize()
+        profiler = profiled.start()
+        step()
+        taken = profiled.stop(profiler)
+    return taken
+
+
 def run_steps(trainer, batch, job, synchronize, with_account):
     """One rank's measurements of steady-state steps."""
     accumulation = job["workload"]["gradient_accumulation"]
@@ -82,6 +95,8 @@ def run_steps(trainer, batch, job, synchronize, with_account):
     peak = max(phases["forward_peak"], phases["backward_peak"], phases["step_peak"])
     rank = {"phases": phases, "allocated_peak": peak, "whole_step_peak": recorder.whole_peak, **memory_now(),
             "host_samples": samples.taken}
+    if "MEASURE_PROFILE" in os.environ:
+        rank["profile"] = _profile(step)
     if with_account:
         rank["account"] = record_account(step, recorder)
     return rank, {**timing_of(seconds, losses), "host_steps": host_steps[:STEPS]}

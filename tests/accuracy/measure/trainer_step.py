@@ -1,6 +1,7 @@
 """A few steps of HF Trainer, measured by its own callbacks: one rank's phases, peaks and seconds.
 
 Peaks are those from the third step on, when optimizer states exist; phases those of the last step's last micro-batch.
+With MEASURE_PROFILE in the environment the last step is in none of these: it runs under the profiler.
 """
 import json
 import os
@@ -13,6 +14,7 @@ from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback
 
 import gate
+import profiled
 from host_sample import HostSamples
 from image_samples import RandomImages, RandomPairs, collate, collate_pairs
 from models import PAIRS
@@ -41,6 +43,8 @@ class Meter(TrainerCallback):
     def __init__(self):
         self.phases, self.seconds, self.whole, self.reserved = {}, [], 0, 0
         self.host_steps = []
+        self.profiler = None
+        self.profile = {}
         self.samples = HostSamples(torch.device("cuda", torch.cuda.current_device()))
 
     def issued(self, phase):
@@ -74,6 +78,9 @@ class Meter(TrainerCallback):
         if state.global_step == WARM_UP:
             self.whole = self.reserved = 0
         torch.cuda.reset_peak_memory_stats()
+        if "MEASURE_PROFILE" in os.environ and state.global_step == state.max_steps - 1:
+            self.device = device_now()
+            self.profiler = profiled.start()
         self.cpu = time.process_time()
         self.host_steps.append({})
         self.begin = self.last = time.perf_counter()
@@ -83,13 +90,22 @@ class Meter(TrainerCallback):
         torch.cuda.synchronize()
         self.seconds.append(time.perf_counter() - self.begin)
         self.host_steps[-1]["process_seconds"] = time.process_time() - self.cpu
+        if self.profiler is not None:
+            self.profile = {**profiled.stop(self.profiler), "step_seconds": self.seconds.pop(),
+                            "host_step": self.host_steps.pop()}
+            return
         self.end("step")
 
     def on_train_end(self, args, state, control, **rest):
-        free, total = torch.cuda.mem_get_info()
-        self.device = total - free
+        if self.profiler is None:  # which holds memory of its own on the GPU
+            self.device = device_now()
         if "MEASURE_SEGMENTS" in os.environ and os.environ.get("RANK", "0") == "0":
             write_segments(os.environ["MEASURE_SEGMENTS"])
+
+
+def device_now():
+    free, total = torch.cuda.mem_get_info()
+    return total - free
 
 
 def write_segments(path):
@@ -177,4 +193,6 @@ def measure(model, arguments, config, job, rank, host_before):
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
             "device": meter.device, "host_samples": meter.samples.taken, "host_growth": host_bytes() - host_before}
+    if meter.profile:
+        mine["profile"] = meter.profile
     return mine, timing_of(meter)
