@@ -217,6 +217,10 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         catch_up();
         emit_copy(b, e);
         break;
+      case TapeEvent::Kind::host_waits:
+        catch_up();
+        b.synchronize();
+        break;
       case TapeEvent::Kind::drain:
       case TapeEvent::Kind::workspace:
         emit_blocks();

@@ -82,6 +82,10 @@ std::string_view name_of(Issue issue) {
       return "waited";
     case Issue::graph:
       return "graph";
+    case Issue::dispatched:
+      return "dispatched";
+    case Issue::redispatched:
+      return "redispatched";
   }
   return "";
 }

@@ -53,8 +53,10 @@ enum class Issue : std::uint8_t {
   module,       ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
   waited,       ///< one tensor's update, for which the host then waits: bitsandbytes
   graph,  ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
+  dispatched,    ///< an operation that goes through Python, which asks a checkpoint's policy
+  redispatched,  ///< the same where it is computed again, or its kept result is taken
 };
-inline constexpr std::size_t kIssues = 17;
+inline constexpr std::size_t kIssues = 19;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

@@ -60,6 +60,7 @@ struct TapeEvent {
     to_gpu,           ///< `bytes` are copied back
     wait_for_copies,  ///< the GPU waits for copies, but for the last `bytes` that were asked for
     copies_follow,    ///< copies asked for from here on wait for what the GPU was given
+    host_waits,       ///< the host reads a result: it goes on when the GPU has done all so far
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
     workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
   };

@@ -78,8 +78,22 @@ void BackwardPass::launch(const Op& op) {
     p_.writer.launch(widening_kernels(p_.view, op, Issue::autograd));
     p_.writer.launch(int8_widening(p_.view, op));
   }
-  p_.exchanges.launch_backward(op, linear_backward_kernels(p_.view, op, type));
+  const LinearBackwardKernels kernels = linear_backward_kernels(p_.view, op, type);
+  if (multiplies_one_by_one(p_.view, op, type))
+    launch_one_by_one(kernels);
+  else
+    p_.exchanges.launch_backward(op, kernels);
   p_.writer.launch(routing_kernels(p_.view, op, Issue::autograd));
+}
+
+void BackwardPass::launch_one_by_one(const LinearBackwardKernels& kernels) {
+  for (const std::optional<Kernel>& product : {kernels.input, kernels.weight}) {
+    if (!product) continue;
+    p_.writer.launch(call_kernel(product->issue, product->type));
+    p_.writer.host_waits();
+    p_.writer.launch(one_by_one(*product));
+  }
+  if (kernels.bias) p_.writer.launch(*kernels.bias);
 }
 
 /// Allocates and hands on the gradients of what the op read. `g`: of its result.

@@ -27,6 +27,7 @@ class BackwardPass {
   void begin();
   void step(std::size_t i);
   void launch(const Op& op);
+  void launch_one_by_one(const LinearBackwardKernels& kernels);
   void differentiate(std::size_t i, StorageId gradient);
   void linear(const Op& op);
   void weight_of_linear(const Op& op, DType low);

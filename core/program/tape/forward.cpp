@@ -41,6 +41,24 @@ void ForwardPass::run() {
 }
 
 void ForwardPass::step(std::size_t i) {
+  const TapeWriter::Mark before = p_.writer.mark();
+  run_operation(i);
+  if (!p_.kept_results.empty()) dispatch_in_python(p_.graph().ops()[i], before);
+}
+
+/// A policy's modes see every operation, also those of views, before it runs and before its kept
+/// result is taken (torch/utils/checkpoint.py, _CachingTorchDispatchMode,
+/// _CachedTorchDispatchMode). A linear is four: its weight's transpose, a product, and a view
+/// before and after it.
+void ForwardPass::dispatch_in_python(const Op& op, const TapeWriter::Mark& before) {
+  const bool again = p_.mode == TapeMode::redo;
+  Kernel calls =
+      call_kernel(again ? Issue::redispatched : Issue::dispatched, p_.view.state(op.out).dtype);
+  calls.calls = p_.writer.calls_since(before) + (op.kind == OpKind::linear ? 3 : 0);
+  if (calls.calls > 0) p_.writer.launch(calls);
+}
+
+void ForwardPass::run_operation(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   ValueState& out = p_.view.state(op.out);
   out.needs_grad = p_.view.needs_grad(op);
@@ -214,7 +232,9 @@ void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
 }
 
 void ForwardPass::launch(const Op& op, DType type) {
-  if (p_.mode == TapeMode::redo && p_.keeps_result(op)) return;
+  if (p_.mode == TapeMode::redo && p_.keeps_result(op))  // what calls it runs all the same
+    return p_.writer.launch(
+        call_kernel(op.kind == OpKind::linear ? Issue::linear : Issue::python, type));
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
@@ -250,6 +270,12 @@ Kernel called(const Op& op, Kernel product) {
 }  // namespace
 
 void ForwardPass::launch_product(const Op& op, DType type) {
+  if (multiplies_one_by_one(p_.view, op, type)) {
+    p_.writer.launch(call_kernel(Issue::python, type));
+    p_.writer.host_waits();
+    p_.writer.launch(one_by_one(product_kernel(p_.view, op, type)));
+    return;
+  }
   if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
     return p_.exchanges.launch_forward(op, called(op, product_kernel(p_.view, op, type)));
   p_.writer.launch(int8_casts(p_.view, op));

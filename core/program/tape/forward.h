@@ -29,6 +29,8 @@ class ForwardPass {
 
  private:
   void step(std::size_t i);
+  void run_operation(std::size_t i);
+  void dispatch_in_python(const Op& op, const TapeWriter::Mark& before);
   void alias(const Op& op);
   void compute(std::size_t i);
   Operands read_inputs(const Op& op);

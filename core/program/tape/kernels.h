@@ -24,6 +24,14 @@ Kernel batched_product_kernel(const GraphView& view, const Op& op, DType type);
 /// A head of the fused kernel; its width is the mean of those of keys and values.
 Kernel attention_kernel(const GraphView& view, const Op& op, DType type);
 
+/// Experts' products in a type that PyTorch's grouped kernel does not take: the host reads how many
+/// rows each expert has and starts one product after the other (aten/src/ATen/native/cuda/
+/// GroupedBlas.cpp and GroupedMMUtils.h, _grouped_mm_fallback). autocast does not cast their
+/// weights, so that those of an fp32 model are multiplied so (transformers/integrations/moe.py).
+bool multiplies_one_by_one(const GraphView& view, const Op& op, DType type);
+/// The same product as so many.
+Kernel one_by_one(Kernel product);
+
 /// Of an op that computes, but for linear and grouped_linear. `type`: of its first input as it
 /// reads it. `keeps`: autograd is on.
 KernelList forward_kernels(const GraphView& view, const Op& op, DType type, bool keeps);

@@ -80,6 +80,19 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   return a;
 }
 
+bool multiplies_one_by_one(const GraphView& view, const Op& op, DType type) {
+  const Graph& graph = view.graph();
+  return op.kind == OpKind::grouped_linear && view.parameter(op.weight).shape.size() == 3 &&
+         !graph.fuses() && !graph.routes_in_f32() && type != DType::bf16;
+}
+
+Kernel one_by_one(Kernel product) {
+  product.issue = Issue::inner;
+  product.calls = static_cast<std::int32_t>(product.batch);
+  product.batch = 1;
+  return product;
+}
+
 KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue issue) {
   const bool backward = issue == Issue::autograd;
   const double rows = view.moved(op.in[0], DType::f32);

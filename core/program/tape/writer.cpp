@@ -75,10 +75,21 @@ void TapeWriter::copies_follow() {
   events_->push_back({TapeEvent::Kind::copies_follow, Category::other, 0, 0});
 }
 
+void TapeWriter::host_waits() {
+  flush();
+  events_->push_back({TapeEvent::Kind::host_waits, Category::other, 0, 0});
+}
+
 void TapeWriter::python_calls(std::int32_t count) {
   Kernel call = call_kernel(Issue::python, DType::f32);
   call.calls = count;
   launch(call);
+}
+
+std::int32_t TapeWriter::calls_since(const Mark& from) const {
+  std::int32_t sum = 0;
+  for (std::size_t i = from.kernel; i < kernels_->size(); ++i) sum += (*kernels_)[i].calls;
+  return sum;
 }
 
 void TapeWriter::cut_off(const Mark& from) {

@@ -42,6 +42,8 @@ class TapeWriter {
   void wait_for_copies(std::int64_t bytes);
   /// Copies from here on wait for what the GPU was given before.
   void copies_follow();
+  /// The host reads a result.
+  void host_waits();
   /// Work of Python that starts nothing on the GPU.
   void python_calls(std::int32_t count);
 
@@ -50,6 +52,8 @@ class TapeWriter {
     std::size_t kernel = 0, exchange = 0;
   };
   Mark mark() const { return {kernels_->size(), run_.exchanges.size()}; }
+  /// Of kernels, and of what starts none.
+  std::int32_t calls_since(const Mark& from) const;
   void cut_off(const Mark& from);
 
  private:

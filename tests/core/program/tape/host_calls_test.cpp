@@ -1,6 +1,8 @@
 // What of a segment takes the host's time beside kernels: modules, checkpoints, experts' routing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/program/tape/tape_testing.h"
 #include "program/tape.h"
 #include "support/plan_testing.h"
@@ -38,6 +40,22 @@ TEST(HostCalls, OfACheckpointStandBesideBothOfItsForwardPasses) {
             0);
 }
 
+TEST(HostCalls, OfAPolicysCheckpointGoThroughPythonOneByOne) {
+  const Model model = two_linears();
+  const Segment& segment = model.segments.front();
+  const TapeOptions selective{.kept = KeptResults::products, .stops_early = false};
+  const auto started = [&](TapeMode mode, const TapeOptions& options) {
+    return run_of(model, segment, mode, options);
+  };
+  // Of each linear a transpose, two views and the product, of which both are kept.
+  EXPECT_EQ(calls(started(TapeMode::discard, selective).forward_kernels, Issue::dispatched), 8);
+  const TapeRun again = started(TapeMode::redo, selective);
+  EXPECT_EQ(calls(again.backward_kernels, Issue::redispatched), 8);
+  EXPECT_EQ(calls(again.backward_kernels, Issue::linear), 2) << "modules run, products do not";
+  EXPECT_EQ(calls(started(TapeMode::discard, {}).forward_kernels, Issue::dispatched), 0);
+  EXPECT_EQ(calls(started(TapeMode::keep, selective).forward_kernels, Issue::dispatched), 0);
+}
+
 /// Of the numbers that put rows in order, in 64 bits.
 std::int32_t index_kernels(const std::vector<Kernel>& kernels) {
   std::int32_t sum = 0;
@@ -62,6 +80,33 @@ TEST(HostCalls, OfExpertsPutTokensInOrderUnlessMegatronDoes) {
   };
   EXPECT_EQ(launched(mixtral({})), 2 * 18);
   EXPECT_EQ(launched(mixtral({.kernels = KernelSet::megatron})), 0);
+}
+
+TEST(HostCalls, OfExpertsInFp32AreAProductEachThatTheHostWaitsBefore) {
+  const Model model = model_of(
+      R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 4,
+          "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 128})");
+  const auto waits = [](const std::vector<TapeEvent>& events) {
+    return std::ranges::count(events, TapeEvent::Kind::host_waits, &TapeEvent::kind);
+  };
+  const auto products = [](const std::vector<Kernel>& kernels) {
+    std::int32_t sum = 0;
+    for (const Kernel& k : kernels)
+      if (k.kind == KernelKind::product && k.issue == Issue::inner) sum += k.calls;
+    return sum;
+  };
+  const Segment& block = model.segments[1];
+  const auto run = [&](const Regime& regime) {
+    return run_tape(model, block, regime, kTestSizes, DType::bf16, TapeMode::keep, {});
+  };
+  const TapeRun pure = run(kTestPure), autocast = run(kTestAutocast);
+  EXPECT_EQ(waits(pure.forward) + waits(pure.backward), 0);
+  EXPECT_EQ(products(pure.forward_kernels), 0);
+  EXPECT_EQ(waits(autocast.forward), 2);
+  EXPECT_EQ(waits(autocast.backward), 4);
+  EXPECT_EQ(products(autocast.forward_kernels), 2 * 4);
+  EXPECT_EQ(products(autocast.backward_kernels), 4 * 4);
 }
 
 }  // namespace
