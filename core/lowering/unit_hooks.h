@@ -5,10 +5,13 @@
 
 namespace shardplan {
 
-/// Of a gather or of a reduction, in calls of Issue::hook (one of DTensor's redistributions): some
-/// 790 Python frames and C calls and 27 operations (tests/accuracy/measure/count_host_calls.py,
-/// PyTorch 2.11, FSDP 1 and 2 alike). Steps alone ask for 3; with those the simulated allocator has
-/// FSDP1's host fall behind where it did not, and reserves 3 % too little in two runs of twelve.
-inline constexpr std::int32_t kHooksOfUnit = 2;
+/// Of FSDP2's gather or reduction, in calls of Issue::hook (one of DTensor's redistributions).
+/// Measured on a CPU in turns: a gather before and one after a block's forward pass and a reduction
+/// take 2.5 to 3.5 times as long as that pass alone (tests/accuracy/measure/time_host_calls.py,
+/// PyTorch 2.11; docs/explanation/time.md).
+inline constexpr std::int32_t kHooksOfUnit = 4;
+/// Of FSDP1's, which take as long: with 4 the simulated allocator has their host fall behind where
+/// it did not, and reserves up to 5 % too little.
+inline constexpr std::int32_t kHooksOfFlatUnit = 2;
 
 }  // namespace shardplan
