@@ -13,6 +13,7 @@ constexpr std::int64_t kInputsBeingSent = 4;
 void emit_copy(ProgramBuilder& b, const TapeEvent& e) {
   if (e.kind == TapeEvent::Kind::wait_for_copies) return b.wait(Stream::copy, e.bytes);
   if (e.kind == TapeEvent::Kind::copies_follow) return b.follow(Stream::copy);
+  if (e.kind == TapeEvent::Kind::host_waits) return b.synchronize();
   const bool back = e.kind == TapeEvent::Kind::to_gpu;
   const auto waits = static_cast<CopyWait>(e.id);
   const std::string_view what =

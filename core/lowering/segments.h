@@ -182,6 +182,7 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
     b.compute(pass.rows.kernel + static_cast<std::int32_t>(emitted), reached - emitted);
     emitted = reached;
   };
+  const auto stand_here = [&] { emit_blocks(), catch_up(); };
   for (const TapeEvent& e : pass.events) {
     switch (e.kind) {
       case TapeEvent::Kind::alloc:
@@ -201,8 +202,7 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         reached = e.id + e.bytes;
         break;
       case TapeEvent::Kind::exchange:
-        emit_blocks();
-        catch_up();
+        stand_here();
         emit_exchange(b, pass.exchanges[static_cast<std::size_t>(e.id)]);
         break;
       case TapeEvent::Kind::wait:
@@ -213,13 +213,9 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
       case TapeEvent::Kind::to_gpu:
       case TapeEvent::Kind::wait_for_copies:
       case TapeEvent::Kind::copies_follow:
-        emit_blocks();
-        catch_up();
-        emit_copy(b, e);
-        break;
       case TapeEvent::Kind::host_waits:
-        catch_up();
-        b.synchronize();
+        stand_here();
+        emit_copy(b, e);
         break;
       case TapeEvent::Kind::drain:
       case TapeEvent::Kind::workspace:
