@@ -38,6 +38,8 @@ def stop(profiler):
     profiler.stop()
     on_gpu, on_host = [], []
     for event in profiler.profiler.kineto_results.events():
+        if event.is_user_annotation():  # a span of others, which FSDP1 and optimizers name
+            continue
         place = on_gpu if event.device_type() == torch.autograd.DeviceType.CUDA else on_host
         place.append((event.name(), event.start_ns(), event.start_ns() + event.duration_ns()))
     exchanged = [(begin, end) for name, begin, end in on_gpu if name.startswith("nccl")]
