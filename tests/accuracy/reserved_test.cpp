@@ -69,11 +69,12 @@ bool gathers_in_8_bits(const Record& r) {
   return r.job.plan.framework.fsdp2.float8_all_gather != Float8Gather::none;
 }
 
-enum class Kind { known, few_bits, gathers_in_8_bits, later, later_host };
+enum class Kind { known, few_bits, gathers_in_8_bits, holds_logits, later, later_host };
 
 Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
   if (gathers_in_8_bits(r)) return Kind::gathers_in_8_bits;
+  if (r.job.plan.trainer->keeps_last_logits) return Kind::holds_logits;
   if (!ran_later(r)) return Kind::known;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
@@ -119,6 +120,20 @@ TEST(Reserved, KnowsWhatItMissesOfGathersIn8Bits) {
   const ErrorSummary& s = accuracy.groups.front().figures[index_of(Figure::reserved)];
   EXPECT_GE(s.count, 3);
   EXPECT_LE(100 * std::abs(s.largest), 2.7) << s.worst;
+}
+
+/// OpenRLHF's supervised trainer (docs/evidence/records.md): up to 17 % too low for models of half
+/// a billion parameters, for a cause that is not known.
+TEST(Reserved, KnowsWhatItMissesOfTrainersThatHoldLogits) {
+  std::int64_t records = 0;
+  for (const GroupSummary& group : errors_of_records(Kind::holds_logits).groups) {
+    const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
+    records += static_cast<std::int64_t>(s.count);
+    EXPECT_LE(100 * std::abs(s.largest), 17.1) << group.name << ": " << s.worst;
+    const ErrorSummary& allocated = group.figures[index_of(Figure::allocated_peak)];
+    EXPECT_LE(100 * std::abs(allocated.largest), 0.5) << group.name << ": " << allocated.worst;
+  }
+  EXPECT_EQ(records, 9);
 }
 
 void expect_within(Kind kind, const std::map<std::string, double>& largest) {
