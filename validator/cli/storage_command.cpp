@@ -6,12 +6,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "json/document.h"
+#include "kernels/cuda.h"
+#include "storage/movers.h"
 #include "storage/rates.h"
 
 namespace shardplan::validator {
@@ -22,8 +26,15 @@ constexpr int kUsage = 2;
 struct StorageArguments {
   StorageRatesOptions options;
   std::string format = "text";
+  std::string io;
   bool buffered = false;
 };
+
+std::vector<std::string> path_names() {
+  std::vector<std::string> names;
+  for (const IoPathRow& path : io_paths()) names.emplace_back(path.name);
+  return names;
+}
 
 void add_storage_options(CLI::App& app, StorageArguments& a) {
   StorageRatesOptions& o = a.options;
@@ -41,11 +52,25 @@ void add_storage_options(CLI::App& app, StorageArguments& a) {
       });
   app.add_option("--depth", o.queue_depths, "requests at once; default: 4, 16 and 32")
       ->check(CLI::Range(1, 1024));
+  app.add_option(
+         "--io", a.io,
+         "io_uring, threads or cufile (between the file and the first GPU): this one alone, "
+         "whose rates a cluster file has then; default: all that there are")
+      ->check(CLI::IsMember(path_names()));
+  app.add_option("--cufile", o.cufile,
+                 "libcufile.so of CUDA or of the Python package nvidia-cufile; default: as the "
+                 "loader finds it");
   app.add_flag("--buffered", a.buffered, "through the page cache");
   app.add_option("--format", a.format,
                  "text, json, or cluster: the fields of a cluster file (docs/reference/job.md)")
       ->check(CLI::IsMember({"text", "json", "cluster"}));
   app.footer("Example: shardplan-validate storage /mnt/nvme --format cluster");
+}
+
+/// Null where it is not asked for, or there is none.
+std::unique_ptr<Backend> first_gpu(const StorageRatesOptions& options) {
+  if (options.only.value_or(IoPath::cufile) != IoPath::cufile) return nullptr;
+  return cuda_device_count() > 0 ? make_cuda_backend(0) : nullptr;
 }
 
 void print_head() {
@@ -81,13 +106,16 @@ Json rates_json(const StorageRates& rates) {
                     {"write_bandwidth", r.write},
                     {"both_bandwidth", r.both}});
   Json out{{"file", rates.file}, {"rates", rows}, {"cluster", cluster_fields(rates)}};
-  if (!rates.without_uring.empty()) out["without_io_uring"] = rates.without_uring;
+  if (!rates.cufile.empty()) out["cufile"] = rates.cufile;
+  for (const AbsentPath& path : rates.absent) out["absent"][path.how] = path.why;
   return out;
 }
 
 void print_end(const StorageRates& rates) {
   const StorageRate& best = rates.best();
-  if (!rates.without_uring.empty()) fmt::print("\n  no io_uring: {}\n", rates.without_uring);
+  if (!rates.absent.empty()) fmt::print("\n");
+  for (const AbsentPath& path : rates.absent) fmt::print("  without {}: {}\n", path.how, path.why);
+  if (!rates.cufile.empty()) fmt::print("\n  cufile: {}\n", rates.cufile);
   fmt::print("\n  {}; fastest with both: {}, chunk_bytes {}, queue_depth {}\n", rates.file,
              best.how, best.chunk_bytes, best.queue_depth);
 }
@@ -108,6 +136,10 @@ int run_storage_command(int argc, char** argv) {
     return kUsage;
   }
   a.options.direct = !a.buffered;
+  for (const IoPathRow& path : io_paths())
+    if (path.name == a.io) a.options.only = path.path;
+  const std::unique_ptr<Backend> gpu = first_gpu(a.options);
+  a.options.device = gpu.get();
   const bool text = a.format == "text";
   bool first = true;  // a folder that cannot be used has no table
   const StorageRates rates = measure_storage(a.options, [&](const StorageRate& row) {

@@ -72,6 +72,8 @@ class Backend {
 
   // ---- the device
   virtual DeviceInfo info() const = 0;
+  /// What the calling thread does from now on with this device's memory, it does on this device.
+  virtual void attend() = 0;
   /// What an allocation could still get now.
   virtual std::int64_t available_bytes() const = 0;
   /// What is in use on the device now, whoever uses it (nvidia-smi's figure).

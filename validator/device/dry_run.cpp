@@ -12,6 +12,7 @@ class DryBackend final : public Backend {
   explicit DryBackend(WorkspaceRule workspace) : workspace_(std::move(workspace)) {}
 
   DeviceInfo info() const override { return {"dry run", available_bytes(), {}}; }
+  void attend() override {}
   std::int64_t available_bytes() const override { return std::numeric_limits<std::int64_t>::max(); }
   std::int64_t used_bytes() const override { return 0; }
   std::vector<Overhead> overheads() const override { return {}; }

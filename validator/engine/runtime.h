@@ -17,6 +17,8 @@ struct HostSide {
   Arena& pageable;       ///< what only the host's cores use
   Arena& nvme;           ///< what is in a file: addresses are offsets in it
   Swap* swap = nullptr;  ///< the file; null: nothing is there, or a dry run
+  /// The same between the file and the device, without this memory; null: there is no such way.
+  Swap* direct = nullptr;
 };
 
 struct Runtime {

@@ -10,7 +10,7 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
       dtype_(dtype),
       slots_(map_slots(units, sharding, tied, SlotsOf::parameters)) {
   if (offload.parameters_on_nvme) {
-    shards_ = make_swapped_shards(runtime, units, sharding, dtype, tied);
+    shards_ = make_swapped_shards(runtime, units, sharding, dtype, tied, offload.direct);
   } else if (offload.parameters) {
     shards_ = make_resident_shards(runtime, units, sharding, dtype);
   }
@@ -33,6 +33,7 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
                                  slot.bytes ? DType::i8 : dtype, {slot.numel}),
          -1, runtime_.device.new_event(), runtime_.device.new_event()});
   if (!shards_) return;
+  for (const GatherBuffer& buffer : buffers_) shards_->use(buffer.tensor);
   for (std::size_t u = 0; u < units_.size(); ++u)
     resident_.push_back(place_of(static_cast<int>(u)));
 }
@@ -56,6 +57,10 @@ Tensor Weights::acquire(int unit) {
   }
   prefetch(unit);
   GatherBuffer& buffer = buffer_of(unit);
+  if (buffer.landing) {
+    shards_->land(unit);
+    gather(unit);
+  }
   runtime_.device.wait(Stream::compute, buffer.filled);
   return buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
 }
@@ -71,35 +76,36 @@ void Weights::prefetch(int unit) {
   GatherBuffer& buffer = buffer_of(unit);
   if (buffer.holder == unit) return;
   buffer.holder = unit;
-  const Tensor full = buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
   if (shards_) {
-    const Tensor shard = shards_->look(unit);
-    runtime_.device.wait(Stream::to_device, buffer.vacant);
-    runtime_.device.send(place_of(unit), shard);
-    shards_->sending(unit);
+    buffer.landing = shards_->bring(unit, place_of(unit), buffer.vacant) == Arrival::landing;
     runtime_.device.record(at(updated_, unit), Stream::to_device);
   } else {
     runtime_.device.wait(Stream::communication, buffer.vacant);
   }
+  if (!buffer.landing) gather(unit);
+}
+
+/// This rank's shard is there, or will be with what is enqueued.
+void Weights::gather(int unit) {
+  GatherBuffer& buffer = buffer_of(unit);
+  buffer.landing = false;
+  const Tensor full = buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
   runtime_.device.wait(Stream::communication, at(updated_, unit));
   runtime_.ranks_of(at(units_, unit)).all_gather(full, shards_ ? place_of(unit) : at(owned_, unit));
   runtime_.device.record(buffer.filled, Stream::communication);
 }
 
 void Weights::expect(int unit) {
-  if (!shards_ || buffer_of(unit).holder == unit || will_be_made_(unit)) return;
-  shards_->expect(unit);
+  if (!shards_ || buffer_of(unit).holder == unit) return;
+  const Awaited awaited = awaited_(unit);
+  if (awaited != Awaited::overwrite) shards_->expect(unit, awaited == Awaited::change);
 }
 
 void Weights::keep(int unit) {
   if (!shards_) return;
   const Event written = at(updated_, unit);
   runtime_.device.record(written, Stream::compute);
-  runtime_.device.wait(Stream::to_host, written);
-  runtime_.device.fetch(shards_->create(unit), at(resident_, unit));
-  runtime_.device.record(written, Stream::to_host);
-  runtime_.device.await(written);  // the next unit may have the same place
-  shards_->keep(unit);
+  shards_->store(unit, at(resident_, unit), written);  // the next unit may have the same place
 }
 
 void Weights::updated(int unit, Stream by) {

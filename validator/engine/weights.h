@@ -21,11 +21,14 @@ class Weights {
   Weights(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding, DType dtype,
           bool tied, const Offload& offload);
 
-  /// `update` is called with a unit that is about to be read, before anything is. `makes`: whether
-  /// it would write all of the unit, whatever is there.
-  void before_use(std::function<void(int)> update, std::function<bool(int)> makes) {
+  /// What an update that a unit waits for does with what is there.
+  enum class Awaited : std::uint8_t { nothing, change, overwrite };
+
+  /// `update` is called with a unit that is about to be read, before anything is; `awaited` says
+  /// what it would do then.
+  void before_use(std::function<void(int)> update, std::function<Awaited(int)> awaited) {
     before_use_ = std::move(update);
-    will_be_made_ = std::move(makes);
+    awaited_ = std::move(awaited);
   }
 
   /// The unit's parameters for kernels that are enqueued from now on, until release().
@@ -61,8 +64,10 @@ class Weights {
     Tensor tensor;  ///< as large as the slot
     int holder = -1;
     Event filled = 0, vacant = 0;
+    bool landing = false;  ///< its unit's shard, which is to be gathered then
   };
   GatherBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
+  void gather(int unit);
   /// This rank's place in the unit's gather buffer.
   Tensor place_of(int unit) const;
 
@@ -73,7 +78,7 @@ class Weights {
   SlotMap slots_;
   std::unique_ptr<HostShards> shards_;
   std::function<void(int)> before_use_ = [](int) {};
-  std::function<bool(int)> will_be_made_ = [](int) { return false; };
+  std::function<Awaited(int)> awaited_ = [](int) { return Awaited::nothing; };
   std::vector<Tensor> resident_, owned_;
   std::vector<Event> updated_;         ///< by unit, on the stream that wrote it
   std::vector<Event> whole_;           ///< by unit, when all ranks' parts are there; below stage 3

@@ -16,6 +16,7 @@
 #include "job/read_schedule.h"
 #include "json/reader.h"
 #include "model/read_spec.h"
+#include "storage/movers.h"
 
 namespace shardplan::validator {
 namespace {
@@ -45,11 +46,6 @@ Fp8Recipe fp8_of(LinearRecipe recipe) {
       return Fp8Recipe::none;  // the loader refuses the rest for this engine
   }
 }
-
-struct NamedPath {
-  std::string_view name;
-  IoPath path;
-};
 
 /// core reads the kind of optimizer; its numbers are the engine's.
 double read_optimizer(ObjectReader& job, OptimizerOptions& options) {
@@ -95,13 +91,13 @@ void read_storage(ObjectReader& run, StorageOptions& storage) {
   storage.queue_depth =
       static_cast<int>(o->integer("queue_depth", 1, 1024).value_or(storage.queue_depth));
   storage.direct = o->boolean("direct").value_or(storage.direct);
-  constexpr std::array kPaths{NamedPath{"auto", IoPath::automatic},
-                              NamedPath{"io_uring", IoPath::io_uring},
-                              NamedPath{"threads", IoPath::threads}};
-  if (const auto name = o->text("io")) {
-    const auto found =
-        std::find_if(kPaths.begin(), kPaths.end(), [&](const auto& p) { return p.name == *name; });
-    if (found == kPaths.end()) o->fail("io", "found " + *name, "auto, io_uring or threads");
+  storage.cufile = o->text("cufile").value_or("");
+  if (const auto name = o->text("io"); name && *name != "auto") {
+    const auto found = std::ranges::find_if(
+        io_paths(), [&](const IoPathRow& p) { return p.of_host && p.name == *name; });
+    if (found == io_paths().end())
+      o->fail("io", "found " + *name,
+              "auto, io_uring or threads; framework.use_gds has the GPU read its parameters");
     storage.path = found->path;
   }
   o->finish();
@@ -192,6 +188,7 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
                .on_nvme = native.offload_optimizer == OffloadDevice::nvme,
                .parameters = native.offload_param != OffloadDevice::none,
                .parameters_on_nvme = native.offload_param == OffloadDevice::nvme,
+               .direct = native.use_gds,
                .delayed = native.delayed_update};
   t.pipeline = {.stages = static_cast<int>(plan.parallel.pipeline),
                 .chunks = static_cast<int>(plan.parallel.virtual_pipeline),

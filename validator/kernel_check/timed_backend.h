@@ -42,6 +42,7 @@ class TimedBackend final : public Backend {
   std::map<std::string, FamilyTime> stop();
 
   DeviceInfo info() const override { return inner_.info(); }
+  void attend() override { inner_.attend(); }
   std::int64_t available_bytes() const override { return inner_.available_bytes(); }
   std::int64_t used_bytes() const override { return inner_.used_bytes(); }
   std::vector<Overhead> overheads() const override { return inner_.overheads(); }

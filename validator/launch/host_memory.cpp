@@ -6,6 +6,15 @@
 
 namespace shardplan::validator {
 
+namespace {
+
+std::unique_ptr<Swap> direct_swap(const Swap& swap, StorageOptions options, Backend& device) {
+  options.path = IoPath::cufile;
+  return std::make_unique<Swap>(options, swap.shared_file(), &device);
+}
+
+}  // namespace
+
 void check_host_memory(const HostBytes& each, int ranks, std::int64_t limit) {
   if (limit > 0 && each.total() > limit)
     throw OutOfMemory(
@@ -24,7 +33,7 @@ void check_host_memory(const HostBytes& each, int ranks, std::int64_t limit) {
 }
 
 RankHostMemory::RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes,
-                               const StorageOptions& storage)
+                               const StorageOptions& storage, bool direct)
     : device_(device),
       pinned_pages_(bytes.pinned, "gradients and parameters of the host"),
       pageable_pages_(bytes.pageable, "masters and moments of the host"),
@@ -32,7 +41,8 @@ RankHostMemory::RankHostMemory(Backend& device, HostCompute& compute, const Host
       pageable_(pageable_pages_.address(), bytes.pageable),
       nvme_(0, bytes.nvme),
       swap_(bytes.nvme > 0 ? std::make_unique<Swap>(storage, bytes.nvme) : nullptr),
-      side_{compute, pinned_, pageable_, nvme_, swap_.get()} {
+      direct_(direct && swap_ ? direct_swap(*swap_, storage, device) : nullptr),
+      side_{compute, pinned_, pageable_, nvme_, swap_.get(), direct_.get()} {
   if (bytes.pinned == 0) return;
   // Pinned as they are: whoever writes them first is to be a thread that reads them.
   compute.zero({pinned_pages_.address(), DType::i8, Shape{bytes.pinned}});

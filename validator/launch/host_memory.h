@@ -26,8 +26,9 @@ class RankHostMemory {
   /// Throws OutOfMemory for memory that is not there, DeviceError for memory that is not pinned,
   /// StorageError for a file that cannot be made where `storage` says. Without bytes of NVMe there
   /// is none.
+  /// `direct`: the file is also read to and written from the device's memory.
   RankHostMemory(Backend& device, HostCompute& compute, const HostBytes& bytes,
-                 const StorageOptions& storage = {});
+                 const StorageOptions& storage = {}, bool direct = false);
   ~RankHostMemory();
   RankHostMemory(const RankHostMemory&) = delete;
   RankHostMemory& operator=(const RankHostMemory&) = delete;
@@ -37,12 +38,15 @@ class RankHostMemory {
   HostBytes used() const { return {pinned_.extent(), pageable_.extent(), nvme_.extent()}; }
   /// Null: nothing is on NVMe.
   Swap* swap() { return swap_.get(); }
+  /// Null: there is no way past the host's memory.
+  Swap* direct() { return direct_.get(); }
 
  private:
   Backend& device_;
   HostPages pinned_pages_, pageable_pages_;
   Arena pinned_, pageable_, nvme_;
   std::unique_ptr<Swap> swap_;  ///< ends before the memory that it reads to and writes from
+  std::unique_ptr<Swap> direct_;
   HostSide side_;
 };
 

@@ -68,14 +68,28 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
   return token_batches(tokens, division);
 }
 
-/// `before`: what had been moved when the first timed step began.
-void report_host(RankHostMemory& host, const StorageUse& before, RankReport& report) {
+/// What had been moved when the first timed step began.
+struct MovedBefore {
+  StorageUse host, direct;
+};
+
+StorageUse use_of(Swap* swap) {
+  return swap != nullptr ? swap->use() : StorageUse{};
+}
+
+StorageUse difference(const StorageUse& after, const StorageUse& before) {
+  return {after.read - before.read, after.written - before.written,
+          after.busy_seconds - before.busy_seconds};
+}
+
+void report_host(RankHostMemory& host, const MovedBefore& before, RankReport& report) {
   report.host = host.used();
   if (host.swap() == nullptr) return;
-  const StorageUse after = host.swap()->use();
   report.storage = host.swap()->description();
-  report.storage_use = {after.read - before.read, after.written - before.written,
-                        after.busy_seconds - before.busy_seconds};
+  report.storage_use = difference(use_of(host.swap()), before.host);
+  if (host.direct() == nullptr) return;
+  report.direct = host.direct()->description();
+  report.direct_use = difference(use_of(host.direct()), before.direct);
 }
 
 Activity activity_of(Phase phase) {
@@ -152,7 +166,7 @@ struct RankRun {
   Communicator& world;
   Trainer& trainer;
   Arena& arena;
-  Swap* swap;  ///< null: nothing is on NVMe
+  RankHostMemory* host;  ///< null: nothing is there, nor on NVMe
   const Diary& diary;
   const std::optional<Telling>& telling;
 };
@@ -166,17 +180,18 @@ void tell_step(const RankRun& r, std::int64_t index, const StepResult& result) {
 
 /// All steps and checkpoints. Returns what had been moved to and from NVMe when the first timed
 /// step began.
-StorageUse make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
+MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
   const EngineJob& job = r.whole.job;
   std::optional<Saver> saver;
   if (job.run.save.wanted()) saver.emplace(job, r.whole.tokens, r.trainer, r.world);
-  StorageUse before;
+  MovedBefore before;
   StepTimes times;
   const std::int64_t first = r.trainer.state().steps;
   std::int64_t index = first;
   r.arena.on_phase([&](Phase phase) { r.diary.at(activity_of(phase), index + 1); });
   for (; index < job.run.steps; ++index) {
-    if (r.swap != nullptr && index - first == job.run.warmup) before = r.swap->use();
+    if (r.host != nullptr && index - first == job.run.warmup)
+      before = {use_of(r.host->swap()), use_of(r.host->direct())};
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
     times.whole.push_back(result.seconds);
@@ -218,7 +233,7 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
     check_host_memory(plan.host, placement.host_ranks, placement.host_memory_limit);
     cores =
         make_host_crew({placement.host_index + rank - placement.first_rank, placement.host_ranks});
-    host.emplace(backend, *cores, plan.host, job.run.storage);
+    host.emplace(backend, *cores, plan.host, job.run.storage, job.training.offload.direct);
     if (job.training.offload.states) report.host_compute = cores->description();
   }
 
@@ -229,14 +244,14 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   diary.at(Activity::weights, 0);
   give_values(run, rank, *trainer);
   const auto batches = make_batches(job, run.tokens, groups);
-  const StorageUse storage_before = make_steps(
-      {run, *device.communicator, *trainer, arena, host ? host->swap() : nullptr, diary, telling},
+  const MovedBefore moved_before = make_steps(
+      {run, *device.communicator, *trainer, arena, host ? &*host : nullptr, diary, telling},
       *batches, report);
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
     report.host_growth = host_bytes_resident() - resident;
-    report_host(*host, storage_before, report);
+    report_host(*host, moved_before, report);
   }
   if (placement.ranks_per_device == 1) {
     report.overheads = backend.overheads();

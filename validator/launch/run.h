@@ -51,7 +51,9 @@ struct RankReport {
   std::string host_compute;       ///< what updates there
   std::string storage;            ///< how states on NVMe are read and written; empty: none are
   StorageUse storage_use;         ///< from the first timed step on
-  double step_seconds = 0;        ///< median of the timed steps
+  std::string direct;             ///< the same past the host's memory; empty: there is no such way
+  StorageUse direct_use;
+  double step_seconds = 0;    ///< median of the timed steps
   double waited_seconds = 0;  ///< of it, for other ranks on the host; a GPU's waits do not count
   SavedBytes planned_save;    ///< of runs that save: of the dry run
   SaveReport save;            ///< and the last checkpoint

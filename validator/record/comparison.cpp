@@ -86,6 +86,13 @@ std::string line_of(const FigureRow& row) {
                      delta);
 }
 
+std::string use_text(std::string_view what, const std::string& how, const StorageUse& use) {
+  const auto bytes = static_cast<double>(use.read + use.written);
+  return fmt::format("\n  {}: {}\n  read {}, wrote {} at {:.2f} GB/s while it was busy\n", what,
+                     how, format_bytes(use.read), format_bytes(use.written),
+                     use.busy_seconds > 0 ? bytes / use.busy_seconds / 1e9 : 0);
+}
+
 Json json_of(const FigureRow& row) {
   Json out{{"predicted", row.predicted}, {"dry_run", row.planned}};
   if (row.measured) out["measured"] = *row.measured;
@@ -107,11 +114,9 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
   if (!worst.storage.empty()) {
-    const StorageUse& use = worst.storage_use;
-    const auto bytes = static_cast<double>(use.read + use.written);
-    text += fmt::format("\n  NVMe: {}\n  read {}, wrote {} at {:.2f} GB/s while it was busy\n",
-                        worst.storage, format_bytes(use.read), format_bytes(use.written),
-                        use.busy_seconds > 0 ? bytes / use.busy_seconds / 1e9 : 0);
+    text += use_text("NVMe", worst.storage, worst.storage_use);
+    if (!worst.direct.empty())
+      text += use_text("NVMe to the device", worst.direct, worst.direct_use);
   }
   if (job.on_host()) return text + fmt::format("\n  {} per step\n", format_seconds(seconds));
   text += "\n";

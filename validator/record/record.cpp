@@ -71,6 +71,13 @@ Json rank_json(const RankReport& r) {
   return out;
 }
 
+Json use_json(const std::string& how, const StorageUse& use) {
+  return {{"io", how},
+          {"read", use.read},
+          {"written", use.written},
+          {"busy_seconds", use.busy_seconds}};
+}
+
 /// What a rank that offloads holds of its host, and of a disk.
 Json host_json(const RankReport& r) {
   Json out{{"pinned", r.host.pinned},
@@ -79,10 +86,9 @@ Json host_json(const RankReport& r) {
            {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}}};
   if (!r.host_compute.empty()) out["update"] = r.host_compute;
   if (r.host.nvme == 0) return out;
-  const StorageUse& use = r.storage_use;
-  out["nvme"] = {{"bytes", r.host.nvme},   {"dry_run", r.planned_host.nvme},
-                 {"io", r.storage},        {"read", use.read},
-                 {"written", use.written}, {"busy_seconds", use.busy_seconds}};
+  out["nvme"] = use_json(r.storage, r.storage_use);
+  out["nvme"].update({{"bytes", r.host.nvme}, {"dry_run", r.planned_host.nvme}});
+  if (!r.direct.empty()) out["nvme"]["direct"] = use_json(r.direct, r.direct_use);
   return out;
 }
 

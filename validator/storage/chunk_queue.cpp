@@ -50,15 +50,16 @@ std::optional<Chunk> ChunkQueue::pop() {
   return chunk;
 }
 
-Progress ChunkQueue::note(Chunk& chunk, std::int64_t moved) {
+Progress ChunkQueue::note(Chunk& chunk, std::int64_t moved, const std::string& told) {
   const Direction direction = chunk.transfer->direction;
   if (moved == -EINTR || moved == -EAGAIN) return Progress::again;
   const std::scoped_lock lock(mutex_);
   if (moved <= 0) {
     const bool reads = direction == Direction::read;
-    const std::string why = moved < 0 ? std::strerror(static_cast<int>(-moved))
-                            : reads   ? "the file ends there"
-                                      : "nothing was written";
+    const std::string why = !told.empty() ? told
+                            : moved < 0   ? std::strerror(static_cast<int>(-moved))
+                            : reads       ? "the file ends there"
+                                          : "nothing was written";
     finish(chunk, fmt::format("{} {} bytes at {} of the swap file failed: {}", name_of(direction),
                               chunk.bytes, chunk.offset, why));
     return Progress::done;

@@ -52,8 +52,8 @@ class ChunkQueue {
   /// Waits for one; none: the queue is closed.
   std::optional<Chunk> pop();
   /// `moved`: what pread, pwrite or io_uring returned: bytes, or an error number below zero. again:
-  /// `chunk` is what is left of it.
-  Progress note(Chunk& chunk, std::int64_t moved);
+  /// `chunk` is what is left of it. `told`: of what is below zero and no error number.
+  Progress note(Chunk& chunk, std::int64_t moved, const std::string& told = {});
   /// Waits until all chunks of a transfer are done. Throws StorageError for what failed.
   void wait(const Transfer& transfer);
   bool is_done(const Transfer& transfer);

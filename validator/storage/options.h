@@ -14,6 +14,7 @@ enum class IoPath : std::uint8_t {
   automatic,  ///< io_uring where it is, else threads
   io_uring,   ///< or an error
   threads,    ///< pread and pwrite, as many threads as the queue is deep
+  cufile,     ///< NVIDIA's GPUDirect Storage: between the file and a device's memory
 };
 
 struct StorageOptions {
@@ -22,6 +23,7 @@ struct StorageOptions {
   int queue_depth = 32;                              ///< requests that are on their way at once
   IoPath path = IoPath::automatic;
   bool direct = true;  ///< past the kernel's page cache, where the file system can
+  std::string cufile;  ///< libcufile.so; empty: as the loader finds it
 };
 
 }  // namespace shardplan::validator

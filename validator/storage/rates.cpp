@@ -1,5 +1,7 @@
 #include "storage/rates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <random>
 
 #include "memory/host_pages.h"
+#include "storage/movers.h"
 #include "storage/options.h"
 #include "storage/room.h"
 #include "storage/swap.h"
@@ -26,24 +29,33 @@ double seconds_since(Clock::time_point start) {
 constexpr std::size_t kRanges = 4;
 constexpr std::int64_t kRangeBytes = std::int64_t{32} << 20;
 
-/// Buffers whose bytes no disk makes smaller.
+/// Buffers whose bytes no disk makes smaller, in the host's memory or a device's.
 class Buffers {
  public:
-  Buffers() : pages_(kRanges * kRangeBytes, "what is read and written") {
+  explicit Buffers(Backend* device) : pages_(kBytes, "what is read and written") {
     std::mt19937_64 random(1);
     const std::span<std::byte> all = pages_.span();
     for (std::size_t i = 0; i < all.size(); i += sizeof(std::uint64_t)) {
       const std::uint64_t word = random();
       std::memcpy(&all[i], &word, sizeof word);
     }
+    memory_ = all;
+    if (device == nullptr) return;
+    const Tensor there{device->allocate(kBytes), DType::i8, Shape{kBytes}};
+    device->upload(there, all);
+    device->synchronize();
+    memory_ = {reinterpret_cast<std::byte*>(there.address), all.size()};
   }
+  std::span<std::byte> all() const { return memory_; }
   std::span<std::byte> of(std::size_t range) const {
     constexpr auto kSize = static_cast<std::size_t>(kRangeBytes);
-    return pages_.span().subspan(range * kSize, kSize);
+    return memory_.subspan(range * kSize, kSize);
   }
 
  private:
+  static constexpr std::int64_t kBytes = static_cast<std::int64_t>(kRanges) * kRangeBytes;
   HostPages pages_;
+  std::span<std::byte> memory_;
 };
 
 /// Range after range of the file, some of them being read and some written.
@@ -97,6 +109,29 @@ void measure_row(Swap& swap, const Buffers& buffers, double seconds, StorageRate
   row.both = RangeFlow(swap, buffers, kRanges / 2).run(seconds);
 }
 
+struct TimedPath {
+  const IoPathRow& path;
+  const std::shared_ptr<SwapFile>& file;
+  const Buffers& buffers;
+};
+
+void measure_path(const TimedPath& timed, const StorageRatesOptions& options, StorageOptions row,
+                  const std::function<void(const StorageRate&)>& tell, StorageRates& out) {
+  Backend* const device = timed.path.of_host ? nullptr : options.device;
+  for (const std::int64_t chunk : options.chunk_bytes)
+    for (const int depth : options.queue_depths) {
+      row.chunk_bytes = chunk;
+      row.queue_depth = depth;
+      Swap swap(row, timed.file, device);
+      swap.use(timed.buffers.all());
+      StorageRate rate{.how = timed.path.name, .chunk_bytes = chunk, .queue_depth = depth};
+      measure_row(swap, timed.buffers, options.seconds, rate);
+      if (device != nullptr) out.cufile = swap.description();
+      tell(rate);
+      out.rates.push_back(rate);
+    }
+}
+
 }  // namespace
 
 double StorageRate::share_of_both() const {
@@ -122,33 +157,26 @@ StorageRates measure_storage(const StorageRatesOptions& options,
                                       2 * static_cast<std::int64_t>(kRanges) * kRangeBytes);
   const auto file = std::make_shared<SwapFile>(options.folder, bytes, options.direct);
   StorageRates out{.file = file->description(), .capacity = free_bytes(options.folder)};
-  const Buffers buffers;
-  StorageOptions row_options{.folder = options.folder, .path = IoPath::threads};
+  StorageOptions row{.folder = options.folder, .cufile = options.cufile};
+  const Buffers buffers(nullptr);
   {  // What was never written is not read from the disk.
-    Swap swap(row_options, file);
+    Swap swap(row, file);
     RangeFlow(swap, buffers, 0).run(0, bytes);
   }
-  for (const IoPath path : {IoPath::io_uring, IoPath::threads})
-    for (const std::int64_t chunk : options.chunk_bytes)
-      for (const int depth : options.queue_depths) {
-        row_options.path = path;
-        row_options.chunk_bytes = chunk;
-        row_options.queue_depth = depth;
-        std::optional<Swap> swap;
-        try {
-          swap.emplace(row_options, file);
-        } catch (const StorageError& error) {
-          if (path == IoPath::threads) throw;
-          out.without_uring = error.what();
-          continue;
-        }
-        StorageRate row{.how = path == IoPath::threads ? "threads" : "io_uring",
-                        .chunk_bytes = chunk,
-                        .queue_depth = depth};
-        measure_row(*swap, buffers, options.seconds, row);
-        tell(row);
-        out.rates.push_back(row);
-      }
+  for (const IoPathRow& path : io_paths()) {
+    if (options.only && *options.only != path.path) continue;
+    row.path = path.path;
+    try {
+      if (!path.of_host && options.device == nullptr)
+        throw StorageError(fmt::format("{} moves a GPU's memory, and none can be used", path.name));
+      std::optional<Buffers> there;
+      if (!path.of_host) there.emplace(options.device);
+      measure_path({path, file, there ? *there : buffers}, options, row, tell, out);
+    } catch (const StorageError& error) {
+      if (options.only || path.path == IoPath::threads) throw;
+      out.absent.push_back({path.name, error.what()});
+    }
+  }
   return out;
 }
 

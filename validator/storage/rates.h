@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "device/backend.h"
 #include "storage/options.h"
 
 namespace shardplan::validator {
@@ -17,11 +19,19 @@ struct StorageRatesOptions {
                                         std::int64_t{1} << 22};
   std::vector<int> queue_depths{4, 16, 32};
   bool direct = true;
+  std::optional<IoPath> only;  ///< of the paths; absent: all
+  std::string cufile;          ///< libcufile.so; empty: as the loader finds it
+  Backend* device = nullptr;   ///< whose memory cuFile moves; null: there is none
+};
+
+/// A path that was not timed, and why.
+struct AbsentPath {
+  std::string how, why;
 };
 
 /// Bytes a second with requests of one size, so many at once.
 struct StorageRate {
-  std::string how;  ///< "io_uring", "threads"
+  std::string how;  ///< "io_uring", "threads", "cufile"
   std::int64_t chunk_bytes = 0;
   int queue_depth = 0;
   double read = 0, write = 0;
@@ -34,20 +44,21 @@ struct StorageRate {
 };
 
 struct StorageRates {
-  std::string file;           ///< "direct I/O"
-  std::string without_uring;  ///< why there are no such rows; empty: there are
-  std::int64_t capacity = 0;  ///< bytes that the file system has free, beside the file
+  std::string file;                ///< "direct I/O"
+  std::string cufile;              ///< which cuFile, and how it goes; empty: it was not timed
+  std::vector<AbsentPath> absent;  ///< wanted, but not there
+  std::int64_t capacity = 0;       ///< bytes that the file system has free, beside the file
   std::vector<StorageRate> rates;
 
   /// That does both at once fastest.
   const StorageRate& best() const;
-  /// Of the requests that a run makes where nothing is said of them; the fastest where such were not
-  /// timed.
+  /// Of the requests that a run makes where nothing is said of them; the fastest where such were
+  /// not timed.
   const StorageRate& usual() const;
 };
 
-/// Throws StorageError for a folder that is missing, full or cannot be written to. `tell`: called
-/// before each row.
+/// Throws StorageError for a folder that is missing, full or cannot be written to, and where the
+/// only path that is wanted is not there. `tell`: called before each row.
 StorageRates measure_storage(const StorageRatesOptions& options,
                              const std::function<void(const StorageRate&)>& tell);
 

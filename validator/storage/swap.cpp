@@ -12,21 +12,18 @@ namespace shardplan::validator {
 Swap::Swap(const StorageOptions& options, std::int64_t bytes)
     : Swap(options, std::make_shared<SwapFile>(options.folder, bytes, options.direct)) {}
 
-Swap::Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file)
+Swap::Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file, Backend* device)
     : options_(options), file_(std::move(file)) {
-  std::string how = "pread and pwrite", why;
-  if (options_.path != IoPath::threads)
-    mover_ = make_uring(queue_, file_->descriptor(), options_.queue_depth, why);
-  if (mover_ != nullptr) {
-    how = "io_uring";
-  } else {
-    if (options_.path == IoPath::io_uring)
-      throw StorageError(fmt::format("{}: io_uring is asked for; {}", options_.folder, why));
-    if (!why.empty()) how += fmt::format(" ({})", why);
-    mover_ = make_threads(queue_, file_->descriptor(), options_.queue_depth);
+  const bool any = options_.path == IoPath::automatic;
+  for (const IoPathRow& row : io_paths()) {
+    if (any ? !row.of_host : row.path != options_.path) continue;
+    std::string why;
+    mover_ = row.make({queue_, *file_, options_, device}, why);
+    if (mover_ != nullptr) return;
+    if (!any)
+      throw StorageError(fmt::format("{}: {} is asked for; {}", options_.folder, row.name, why));
+    instead_of_ = fmt::format(" ({})", why);
   }
-  description_ = fmt::format("{}, {}, {} requests of {}", how, file_->description(),
-                             options_.queue_depth, format_bytes(options_.chunk_bytes));
 }
 
 Swap::~Swap() {
@@ -34,10 +31,21 @@ Swap::~Swap() {
   mover_.reset();
 }
 
+std::string Swap::description() const {
+  return fmt::format("{}{}, {}, {} requests of {}", mover_->description(), instead_of_,
+                     file_->description(), options_.queue_depth,
+                     format_bytes(options_.chunk_bytes));
+}
+
+void Swap::use(std::span<std::byte> memory) {
+  mover_->use(memory);
+}
+
 Transfer Swap::begin(Direction direction, std::int64_t offset, std::span<std::byte> memory) {
   const auto bytes = static_cast<std::int64_t>(memory.size());
-  assert(offset % kStorageBlock == 0 && bytes % kStorageBlock == 0);
-  assert(reinterpret_cast<std::uintptr_t>(memory.data()) % kStorageBlock == 0);
+  assert(mover_->any_size() ||
+         (offset % kStorageBlock == 0 && bytes % kStorageBlock == 0 &&
+          reinterpret_cast<std::uintptr_t>(memory.data()) % kStorageBlock == 0));
   auto transfer = std::make_shared<TransferState>();
   transfer->direction = direction;
   queue_.push(transfer, offset, memory.data(), bytes, options_.chunk_bytes);

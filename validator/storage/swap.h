@@ -15,14 +15,17 @@ class Swap {
  public:
   /// Throws StorageError for a folder that is missing, full or cannot be written to.
   Swap(const StorageOptions& options, std::int64_t bytes);
-  /// On a file that is there.
-  Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file);
+  /// On a file that is there. `device`: whose memory is read to and written from; null: the host's.
+  Swap(const StorageOptions& options, std::shared_ptr<SwapFile> file, Backend* device = nullptr);
   /// What is under way ends first; memory that was given must live until then.
   ~Swap();
   Swap(const Swap&) = delete;
   Swap& operator=(const Swap&) = delete;
 
-  /// Begins to read or write a range; offset, size and address are multiples of kStorageBlock.
+  /// Memory that many requests will be about, before the first of them.
+  void use(std::span<std::byte> memory);
+  /// Begins to read or write a range; offset, size and address are multiples of kStorageBlock,
+  /// but of a device.
   Transfer read(std::int64_t offset, std::span<std::byte> memory);
   Transfer write(std::int64_t offset, std::span<std::byte> memory);
   /// Throws StorageError if any part failed.
@@ -31,8 +34,9 @@ class Swap {
 
   StorageUse use() { return queue_.use(); }
   const SwapFile& file() const { return *file_; }
+  const std::shared_ptr<SwapFile>& shared_file() const { return file_; }
   /// "io_uring, direct I/O, 32 requests of 1.00 MiB"
-  const std::string& description() const { return description_; }
+  std::string description() const;
 
  private:
   Transfer begin(Direction direction, std::int64_t offset, std::span<std::byte> memory);
@@ -41,7 +45,7 @@ class Swap {
   std::shared_ptr<SwapFile> file_;
   ChunkQueue queue_;
   std::unique_ptr<Mover> mover_;
-  std::string description_;
+  std::string instead_of_;  ///< why not by what would have been first
 };
 
 }  // namespace shardplan::validator

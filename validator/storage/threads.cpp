@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "storage/movers.h"
+#include "storage/mover_kinds.h"
 
 namespace shardplan::validator {
 namespace {
@@ -17,6 +17,7 @@ class Threads final : public Mover {
   ~Threads() override {
     for (std::thread& thread : threads_) thread.join();
   }
+  std::string description() const override { return "pread and pwrite"; }
 
  private:
   void serve() {
@@ -40,8 +41,8 @@ class Threads final : public Mover {
 
 }  // namespace
 
-std::unique_ptr<Mover> make_threads(ChunkQueue& queue, int descriptor, int depth) {
-  return std::make_unique<Threads>(queue, descriptor, depth);
+std::unique_ptr<Mover> make_threads(const MoverParts& parts, std::string&) {
+  return std::make_unique<Threads>(parts.queue, parts.file.descriptor(), parts.options.queue_depth);
 }
 
 }  // namespace shardplan::validator

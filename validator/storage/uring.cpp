@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/movers.h"
+#include "storage/mover_kinds.h"
 
 namespace shardplan::validator {
 namespace {
@@ -35,6 +35,7 @@ class Uring final : public Mover {
     io_uring_queue_exit(&ring_);
     close(bell_);
   }
+  std::string description() const override { return "io_uring"; }
 
  private:
   static constexpr std::uint64_t kBell = ~std::uint64_t{0};
@@ -105,7 +106,8 @@ class Uring final : public Mover {
 
 }  // namespace
 
-std::unique_ptr<Mover> make_uring(ChunkQueue& queue, int descriptor, int depth, std::string& why) {
+std::unique_ptr<Mover> make_uring(const MoverParts& parts, std::string& why) {
+  const int depth = parts.options.queue_depth;
   io_uring ring{};
   const int error = io_uring_queue_init(static_cast<unsigned>(depth) + 1, &ring, 0);
   if (error < 0) {
@@ -118,7 +120,7 @@ std::unique_ptr<Mover> make_uring(ChunkQueue& queue, int descriptor, int depth, 
     io_uring_queue_exit(&ring);
     return nullptr;
   }
-  return std::make_unique<Uring>(queue, descriptor, depth, ring, bell);
+  return std::make_unique<Uring>(parts.queue, parts.file.descriptor(), depth, ring, bell);
 }
 
 }  // namespace shardplan::validator

@@ -1,9 +1,9 @@
 // Without liburing.
-#include "storage/movers.h"
+#include "storage/mover_kinds.h"
 
 namespace shardplan::validator {
 
-std::unique_ptr<Mover> make_uring(ChunkQueue&, int, int, std::string& why) {
+std::unique_ptr<Mover> make_uring(const MoverParts&, std::string& why) {
   why = "built without liburing";
   return nullptr;
 }

@@ -26,6 +26,12 @@ constexpr std::array kNativeOptions{
                                                                .flag = "--offload-param",
                                                                .help = "where parameters are kept",
                                                                .choices = kOffloadDevices}),
+    option<&Framework::native, &NativeOptions::use_gds>(
+        {.key = "use_gds",
+         .flag = "--use-gds",
+         .help = "GPUs read their parameters from NVMe through cuFile",
+         .doc = "with `offload_param` nvme: GPUs read their parameters from NVMe through cuFile "
+                "(GPUDirect Storage), past the host's memory where its driver can"}),
     option<&Framework::native, &NativeOptions::delayed_update>(
         {.key = "delayed_update",
          .flag = "--delayed-update",

@@ -15,6 +15,8 @@ struct NativeOptions {
   NativeDevice device = NativeDevice::cuda;
   OffloadDevice offload_optimizer = OffloadDevice::none;
   OffloadDevice offload_param = OffloadDevice::none;
+  /// Parameters on NVMe are read by the GPU (GPUDirect Storage), past the host's memory.
+  bool use_gds = false;
   /// A step's update is made beside the next step, which does not have it yet (ZeRO-Offload).
   bool delayed_update = false;
   /// Rows that an expert takes of each rank, over an even share; the rest are dropped. 0: every row

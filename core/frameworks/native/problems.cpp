@@ -26,6 +26,9 @@ std::optional<DivisionProblem> native_options_problem(const Framework& framework
   if (n.parameters_on_host() && !n.states_on_host())
     return problem("offload_param", "parameters on the host are updated there",
                    "offload_optimizer cpu or nvme with it, or none");
+  if (n.use_gds && n.offload_param != OffloadDevice::nvme)
+    return problem("use_gds", "only parameters on NVMe are read by the GPU",
+                   "offload_param nvme with it, or false");
   if (n.delayed_update && !n.states_on_host())
     return problem("delayed_update", "the GPU updates at once",
                    "offload_optimizer cpu or nvme with it, or false");

@@ -1,9 +1,13 @@
 // shardplan-validate with states and parameters on NVMe, and what it does when the disk does not.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "estimate/estimate.h"
 #include "job/engine_job.h"
@@ -145,6 +149,75 @@ TEST_F(Nvme, keeps_parameters_and_moves_what_is_predicted) {
       }
     }
   EXPECT_TRUE(std::filesystem::is_empty(swap_));
+}
+
+std::string contents_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A job whose parameters are on NVMe, through a cuFile that is not NVIDIA's (fake_cufile.cpp).
+void with_cufile(Json& job, const char* precision, const char* states) {
+  job["precision"] = precision;
+  job["framework"]["zero_stage"] = 3;
+  job["framework"]["offload_optimizer"] = states;
+  job["framework"]["offload_param"] = "nvme";
+  job["framework"]["use_gds"] = true;
+  job["run"]["nvme"]["cufile"] = SHARDPLAN_FAKE_CUFILE;
+  job["run"]["nvme"]["direct"] = false;  // it moves what direct I/O does not
+}
+
+TEST_F(Nvme, parameters_go_past_the_host_through_cufile_and_all_is_as_without) {
+  setenv("FAKE_CUFILE_LOG", folder_.path("log").c_str(), 1);
+  for (const auto& [precision, states, delayed] : {std::tuple{"bf16-master", "nvme", false},
+                                                   {"bf16-pure", "cpu", false},
+                                                   {"bf16-pure", "nvme", true}}) {
+    const auto job = [&](bool direct) {
+      return job_with([&](Json& j) {
+        with_cufile(j, precision, states);
+        j["model"]["n_layer"] = 5;
+        j["workload"]["gradient_accumulation"] = 2;
+        j["framework"]["delayed_update"] = delayed;
+        j["framework"]["use_gds"] = direct;
+      });
+    };
+    const Json without = losses_of(record_of(job(false)));
+    const Json record = record_of(job(true));
+    EXPECT_EQ(without, losses_of(record)) << precision << states << delayed;
+    const Json& direct = record.at("measured").at("host").at("nvme").at("direct");
+    EXPECT_THAT(direct.at("io").get<std::string>(), HasSubstr("compatibility mode"));
+    EXPECT_GT(direct.at("read").get<std::int64_t>(), 0);
+    EXPECT_EQ(direct.at("written").get<std::int64_t>(), 0);  // first values, before any step
+    EXPECT_EQ(contents_of(folder_.path("log")),
+              "drivers 0 files 0 buffers 0 unregistered 0 reads some writes some\n");
+  }
+  unsetenv("FAKE_CUFILE_LOG");
+  EXPECT_TRUE(std::filesystem::is_empty(swap_));
+}
+
+TEST_F(Nvme, cufile_that_fails_ends_the_run_and_says_why) {
+  const auto refused = [&](const char* fault, const std::function<void(Json&)>& change) {
+    setenv("FAKE_CUFILE", fault, 1);
+    const Finished r = run({job_with([&](Json& j) {
+      with_cufile(j, "bf16-master", "cpu");
+      change(j);
+    })});
+    unsetenv("FAKE_CUFILE");
+    return r;
+  };
+  const auto as_it_is = [](Json&) {};
+  const auto elsewhere = [](Json& j) { j["run"]["nvme"]["cufile"] = "/nowhere/libcufile.so.0"; };
+  const auto on_host = [](Json& j) { j["framework"]["offload_param"] = "cpu"; };
+  const auto for_all = [](Json& j) { j["run"]["nvme"]["io"] = "cufile"; };
+  for (const auto& [r, code, words] :
+       {std::tuple{refused("no driver", as_it_is), 5, "nvidia-fs is not loaded"},
+        {refused("fails", as_it_is), 5, "input or output failed (5044)"},
+        {refused("", elsewhere), 5, "/nowhere/libcufile.so.0"},
+        {refused("", on_host), 3, "only parameters on NVMe are read by the GPU"},
+        {refused("", for_all), 3, "framework.use_gds"}}) {
+    EXPECT_EQ(r.exit_code, code) << r.err;
+    EXPECT_THAT(r.err, HasSubstr(words));
+  }
 }
 
 TEST_F(Nvme, folder_that_is_missing_or_takes_no_file_is_named_before_the_first_step) {

@@ -22,7 +22,11 @@ HostOptimizer::HostOptimizer(Runtime& runtime, const std::vector<Unit>& units,
   if (delayed_) return;
   // A master is all that an update needs; without one it needs what the parameters were.
   weights.before_use([this, &weights](int unit) { update_unit(weights, unit); },
-                     [this](int unit) { return options_.master && is_left(unit); });
+                     [this](int unit) {
+                       return !is_left(unit)    ? Weights::Awaited::nothing
+                              : options_.master ? Weights::Awaited::overwrite
+                                                : Weights::Awaited::change;
+                     });
 }
 
 void HostOptimizer::allocate(const Weights& weights) {

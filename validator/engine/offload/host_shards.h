@@ -9,6 +9,12 @@
 
 namespace shardplan::validator {
 
+/// How a unit's values come to the device.
+enum class Arrival : std::uint8_t {
+  enqueued,  ///< with what is enqueued on Stream::to_device
+  landing,   ///< when land() returns
+};
+
 class HostShards {
  public:
   virtual ~HostShards() = default;
@@ -24,10 +30,16 @@ class HostShards {
   virtual Tensor take(int unit) = 0;
   /// A unit that was created or taken has been written.
   virtual void keep(int unit) = 0;
-  /// What reads the unit that was looked at last is enqueued on Stream::to_device.
-  virtual void sending(int unit) = 0;
-  /// Will be looked at or taken, after another unit: begins to read it.
-  virtual void expect(int unit) = 0;
+  /// Brings a unit's values to the device, where `to` is free after `vacant`.
+  virtual Arrival bring(int unit, const Tensor& to, Event vacant) = 0;
+  /// Waits for what is landing. Throws StorageError.
+  virtual void land(int unit) = 0;
+  /// A unit's first values, on the device after `written`. Returns when they may go from there.
+  virtual void store(int unit, const Tensor& from, Event written) = 0;
+  /// Will be brought or, with `changes`, taken, after another unit: begins to read it.
+  virtual void expect(int unit, bool changes) = 0;
+  /// Memory of the device that units are brought to.
+  virtual void use(const Tensor& slot) = 0;
   /// Waits until all that was kept is where it stays. Throws StorageError.
   virtual void settle() = 0;
 };
@@ -36,7 +48,17 @@ std::unique_ptr<HostShards> make_resident_shards(Runtime& runtime, const std::ve
                                                  const Sharding& sharding, DType dtype);
 
 /// In a file. Units share a pinned buffer that share a slot for gathered parameters (slots.h).
+/// Direct: a unit that is not in its buffer is read by the device, past it.
 std::unique_ptr<HostShards> make_swapped_shards(Runtime& runtime, const std::vector<Unit>& units,
-                                                const Sharding& sharding, DType dtype, bool tied);
+                                                const Sharding& sharding, DType dtype, bool tied,
+                                                bool direct);
+
+/// Copies a shard's first values to pinned memory, and waits.
+inline void fetch_shard(Backend& device, const Tensor& to, const Tensor& from, Event written) {
+  device.wait(Stream::to_host, written);
+  device.fetch(to, from);
+  device.record(written, Stream::to_host);
+  device.await(written);
+}
 
 }  // namespace shardplan::validator

@@ -18,6 +18,7 @@ struct Offload {
   bool on_nvme = false;     ///< they are kept in a file and come to the host bucket by bucket
   bool parameters = false;  ///< the shards of the parameters are kept on the host (stage 3)
   bool parameters_on_nvme = false;  ///< in that file, and come to the host unit by unit
+  bool direct = false;              ///< or to the device, past the host's memory
   /// A step's update is made while the next step runs, which does not have it yet (ZeRO-Offload's
   /// delayed parameter update).
   bool delayed = false;

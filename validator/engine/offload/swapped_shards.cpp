@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cassert>
+#include <optional>
 
+#include "engine/offload/direct_shards.h"
 #include "engine/offload/host_shards.h"
 #include "engine/slots.h"
 
@@ -10,14 +12,17 @@ namespace {
 class SwappedShards final : public HostShards {
  public:
   SwappedShards(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                DType dtype, bool tied);
+                DType dtype, bool tied, bool direct);
 
   Tensor look(int unit) override;
   Tensor create(int unit) override;
   Tensor take(int unit) override;
   void keep(int unit) override;
-  void sending(int unit) override;
-  void expect(int unit) override { hold(unit); }
+  Arrival bring(int unit, const Tensor& to, Event vacant) override;
+  void land(int unit) override;
+  void store(int unit, const Tensor& from, Event written) override;
+  void expect(int unit, bool changes) override;
+  void use(const Tensor& slot) override;
   void settle() override;
 
  private:
@@ -53,10 +58,11 @@ class SwappedShards final : public HostShards {
   SlotMap slots_;
   std::vector<Home> homes_;      ///< by unit
   std::vector<Buffer> buffers_;  ///< by slot
+  std::optional<DirectShards> direct_;
 };
 
 SwappedShards::SwappedShards(Runtime& runtime, const std::vector<Unit>& units,
-                             const Sharding& sharding, DType dtype, bool tied)
+                             const Sharding& sharding, DType dtype, bool tied, bool direct)
     : device_(runtime.device),
       host_(*runtime.host),
       slots_(map_slots(units, sharding, tied, SlotsOf::parameters)) {
@@ -81,6 +87,7 @@ SwappedShards::SwappedShards(Runtime& runtime, const std::vector<Unit>& units,
     buffers_.push_back({.address = address, .sent = device_.new_event()});
     address += static_cast<std::uintptr_t>(each);
   }
+  if (direct) direct_.emplace(device_, host_.direct, buffers_.size());
 }
 
 Tensor SwappedShards::look(int unit) {
@@ -111,8 +118,43 @@ void SwappedShards::keep(int unit) {
   buffer.transfer = host_.swap->write(at(homes_, unit).offset, memory(buffer, unit));
 }
 
-void SwappedShards::sending(int unit) {
-  device_.record(buffer_of(unit).sent, Stream::to_device);
+/// What was updated last is still in its buffer, and perhaps not in the file yet.
+Arrival SwappedShards::bring(int unit, const Tensor& to, Event vacant) {
+  const int slot = at(slots_.of_unit, unit);
+  Buffer& buffer = at(buffers_, slot);
+  if (direct_) {
+    direct_->land(slot);
+    if (buffer.holder != unit) {
+      direct_->read(slot, at(homes_, unit).offset, to, vacant);
+      return Arrival::landing;
+    }
+  }
+  const Tensor shard = look(unit);
+  device_.wait(Stream::to_device, vacant);
+  device_.send(to, shard);
+  device_.record(buffer.sent, Stream::to_device);
+  return Arrival::enqueued;
+}
+
+void SwappedShards::land(int unit) {
+  if (direct_) direct_->land(at(slots_.of_unit, unit));
+}
+
+void SwappedShards::store(int unit, const Tensor& from, Event written) {
+  if (direct_) {
+    vacate(buffer_of(unit));
+    return direct_->write(at(homes_, unit).offset, from, written);
+  }
+  fetch_shard(device_, create(unit), from, written);
+  keep(unit);
+}
+
+void SwappedShards::expect(int unit, bool changes) {
+  if (!direct_ || changes) hold(unit);
+}
+
+void SwappedShards::use(const Tensor& slot) {
+  if (direct_) direct_->use(slot);
 }
 
 /// Sees to it that a unit is in its buffer, or on its way there.
@@ -147,8 +189,9 @@ void SwappedShards::settle() {
 }  // namespace
 
 std::unique_ptr<HostShards> make_swapped_shards(Runtime& runtime, const std::vector<Unit>& units,
-                                                const Sharding& sharding, DType dtype, bool tied) {
-  return std::make_unique<SwappedShards>(runtime, units, sharding, dtype, tied);
+                                                const Sharding& sharding, DType dtype, bool tied,
+                                                bool direct) {
+  return std::make_unique<SwappedShards>(runtime, units, sharding, dtype, tied, direct);
 }
 
 }  // namespace shardplan::validator

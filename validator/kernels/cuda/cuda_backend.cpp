@@ -93,6 +93,10 @@ DeviceInfo CudaBackend::info() const {
                        {"attention", attentions_.front()->name()}}};
 }
 
+void CudaBackend::attend() {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+}
+
 std::int64_t CudaBackend::available_bytes() const {
   return memory_now().free;
 }

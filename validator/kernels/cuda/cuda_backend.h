@@ -32,6 +32,7 @@ class CudaBackend : public Backend {
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
 
   DeviceInfo info() const override;
+  void attend() override;
   std::int64_t available_bytes() const override;
   std::int64_t used_bytes() const override;
   std::vector<Overhead> overheads() const override { return overheads_; }

@@ -43,6 +43,7 @@ class HostBackend final : public Backend {
             {{"eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
                                    EIGEN_MINOR_VERSION)}}};
   }
+  void attend() override {}
   std::int64_t available_bytes() const override { return capacity_ - used_; }
   std::int64_t used_bytes() const override { return used_; }
   std::vector<Overhead> overheads() const override { return {}; }

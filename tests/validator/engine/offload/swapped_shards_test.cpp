@@ -35,11 +35,12 @@ class SwappedShards : public ::testing::Test {
     cores_ = make_dry_host();
     alone_ = make_dry_communicator(0, 1);
     device_ = make_host_backend(0, CopyTime::late);
+    vacant_ = device_->new_event();
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     Arena pinned(0, kMost), pageable(0, kMost), nvme(0, kMost), arena(0, kMost);
     HostSide host{*cores_, pinned, pageable, nvme};
     Runtime runtime = runtime_of(arena, &host);
-    make_swapped_shards(runtime, units_, kAlone, DType::f32, false);
+    make_swapped_shards(runtime, units_, kAlone, DType::f32, false, false);
     EXPECT_EQ(pageable.extent(), 0);
     pages_.emplace(pinned.extent(), "buffers");
     pinned_.emplace(pages_->address(), pinned.extent());
@@ -49,7 +50,7 @@ class SwappedShards : public ::testing::Test {
                   nvme.extent());
     host_.emplace(HostSide{*cores_, *pinned_, *nothing_, *nvme_, &*swap_});
     runtime_.emplace(runtime_of(*nothing_, &*host_));
-    shards_ = make_swapped_shards(*runtime_, units_, kAlone, DType::f32, false);
+    shards_ = make_swapped_shards(*runtime_, units_, kAlone, DType::f32, false, false);
     for (int u = 0; u < count(); ++u) {
       fill(shards_->create(u), u, 0);
       shards_->keep(u);
@@ -91,6 +92,7 @@ class SwappedShards : public ::testing::Test {
   std::optional<HostSide> host_;
   std::optional<Runtime> runtime_;
   std::unique_ptr<HostShards> shards_;
+  Event vacant_ = 0;
 };
 
 TEST_F(SwappedShards, come_back_in_any_order) {
@@ -102,7 +104,7 @@ TEST_F(SwappedShards, come_back_in_any_order) {
     for (const int u : order) change(u, turn, random() % 2 == 0);
     std::shuffle(order.begin(), order.end(), random);
     for (const int u : order) {
-      shards_->expect(static_cast<int>(random() % units_.size()));
+      shards_->expect(static_cast<int>(random() % units_.size()), false);
       EXPECT_TRUE(holds(shards_->look(u), u, turn)) << "unit " << u << ", turn " << turn;
     }
   }
@@ -117,9 +119,9 @@ TEST_F(SwappedShards, on_their_way_to_the_device_are_not_written_over) {
       const Tensor x = shards_->look(u);
       std::vector<float>& to = there[static_cast<std::size_t>(u)];
       to.assign(static_cast<std::size_t>(x.numel()), -1);
-      device_->send({reinterpret_cast<std::uintptr_t>(to.data()), DType::f32, x.shape}, x);
-      shards_->sending(u);
-      if (turn == 1) shards_->expect((u + 2) % count());
+      shards_->bring(u, {reinterpret_cast<std::uintptr_t>(to.data()), DType::f32, x.shape},
+                     vacant_);
+      if (turn == 1) shards_->expect((u + 2) % count(), false);
       if (turn == 2) change(u, 2, false);
       if (turn == 3) change(u, 3, true);
     }
@@ -145,8 +147,8 @@ TEST_F(SwappedShards, are_read_once_where_they_are_expected_and_not_where_they_s
   shards_->look(1);
   EXPECT_EQ(read_by([&] { shards_->look(1); }), 0);
   EXPECT_EQ(read_by([&] {
-              shards_->expect(2);
-              shards_->expect(2);
+              shards_->expect(2, false);
+              shards_->expect(2, false);
               shards_->look(2);
             }),
             2 * kStorageBlock);

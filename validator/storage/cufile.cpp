@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "storage/cufile_library.h"
+#include "storage/mover_kinds.h"
+
+namespace shardplan::validator {
+namespace {
+
+/// Its calls return when they are done: a thread for each request at once.
+class Cufile final : public Mover {
+ public:
+  Cufile(const MoverParts& parts, std::shared_ptr<CufileLibrary> library, cufile::Handle file)
+      : queue_(parts.queue), library_(std::move(library)), file_(file) {
+    for (int i = 0; i < parts.options.queue_depth; ++i)
+      threads_.emplace_back([this, device = parts.device] {
+        device->attend();
+        serve();
+      });
+  }
+  ~Cufile() override {
+    for (std::thread& thread : threads_) thread.join();
+    for (const std::span<std::byte> memory : registered_) library_->buf_deregister(memory.data());
+    library_->handle_deregister(file_);
+  }
+
+  std::string description() const override {
+    std::string words = library_->description();
+    if (!unregistered_.empty()) words += fmt::format(", memory unregistered ({})", unregistered_);
+    return words;
+  }
+  bool any_size() const override { return true; }
+  /// Without it cuFile goes through buffers of its own.
+  void use(std::span<std::byte> memory) override {
+    const cufile::Status status = library_->buf_register(memory.data(), memory.size(), 0);
+    if (status.cufile == 0) {
+      registered_.push_back(memory);
+    } else {
+      unregistered_ = cufile_words(status);
+    }
+  }
+
+ private:
+  void serve() {
+    while (std::optional<Chunk> chunk = queue_.pop()) {
+      while (true) {
+        const ssize_t moved = move(*chunk);
+        const bool told = moved < -cufile::kFirstError;  // not by errno
+        const Progress progress =
+            told ? queue_.note(*chunk, moved, cufile_words({static_cast<std::int32_t>(-moved)}))
+                 : queue_.note(*chunk, moved < 0 ? -errno : moved);
+        if (progress == Progress::done) break;
+      }
+    }
+  }
+
+  ssize_t move(const Chunk& c) const {
+    const auto region = std::ranges::find_if(registered_, [&](std::span<std::byte> memory) {
+      return c.memory >= memory.data() && c.memory < memory.data() + memory.size();
+    });
+    std::byte* const base = region == registered_.end() ? c.memory : region->data();
+    const auto bytes = static_cast<std::size_t>(c.bytes);
+    return c.transfer->direction == Direction::read
+               ? library_->read(file_, base, bytes, c.offset, c.memory - base)
+               : library_->write(file_, base, bytes, c.offset, c.memory - base);
+  }
+
+  ChunkQueue& queue_;
+  std::shared_ptr<CufileLibrary> library_;
+  cufile::Handle file_;
+  std::vector<std::span<std::byte>> registered_;
+  std::string unregistered_;  ///< why some of the memory is not
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mover> make_cufile(const MoverParts& parts, std::string& why) {
+  if (parts.device == nullptr) {
+    why = "no device";
+    return nullptr;
+  }
+  try {
+    auto library = CufileLibrary::open(parts.options.cufile);
+    cufile::Descriptor descriptor;
+    descriptor.descriptor = parts.file.descriptor();
+    cufile::Handle handle = nullptr;
+    const cufile::Status status = library->handle_register(&handle, &descriptor);
+    if (status.cufile == 0) return std::make_unique<Cufile>(parts, std::move(library), handle);
+    why = fmt::format("{} does not take the swap file: {}", library->description(),
+                      cufile_words(status));
+  } catch (const StorageError& error) {
+    why = error.what();
+  }
+  return nullptr;
+}
+
+}  // namespace shardplan::validator
