@@ -155,7 +155,7 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
   process.nccl += program.communicator_bytes;
   const std::int64_t pages = page_table_bytes(plan, program.host);
   process.contexts += pages;
-  process.upper += program.communicator_bytes + pages;
+  process.upper += program.communicator_bytes + pages + program.library_at_most;
   return process;
 }
 

@@ -167,6 +167,7 @@ struct Program {
   /// bound of reserved memory.
   double most_workspaces_over = 1;
   std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
+  std::int64_t library_at_most = 0;     ///< of buffers that a library may take, or not
   std::int64_t rank = 0;                ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;

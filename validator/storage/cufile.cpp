@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,8 +18,10 @@ namespace {
 /// Its calls return when they are done: a thread for each request at once.
 class Cufile final : public Mover {
  public:
-  Cufile(const MoverParts& parts, std::shared_ptr<CufileLibrary> library, cufile::Handle file)
-      : queue_(parts.queue), library_(std::move(library)), file_(file) {
+  /// `descriptor` is its own, `file` what the library calls it.
+  Cufile(const MoverParts& parts, std::shared_ptr<CufileLibrary> library, int descriptor,
+         cufile::Handle file)
+      : queue_(parts.queue), library_(std::move(library)), descriptor_(descriptor), file_(file) {
     for (int i = 0; i < parts.options.queue_depth; ++i)
       threads_.emplace_back([this, device = parts.device] {
         device->attend();
@@ -27,6 +32,7 @@ class Cufile final : public Mover {
     for (std::thread& thread : threads_) thread.join();
     for (const std::span<std::byte> memory : registered_) library_->buf_deregister(memory.data());
     library_->handle_deregister(file_);
+    close(descriptor_);
   }
 
   std::string description() const override {
@@ -72,11 +78,23 @@ class Cufile final : public Mover {
 
   ChunkQueue& queue_;
   std::shared_ptr<CufileLibrary> library_;
+  int descriptor_;
   cufile::Handle file_;
   std::vector<std::span<std::byte>> registered_;
   std::string unregistered_;  ///< why some of the memory is not
   std::vector<std::thread> threads_;
 };
+
+}  // namespace
+
+namespace {
+
+/// The file again, without O_TMPFILE among its flags: with it cuFile takes none.
+int open_again(const SwapFile& file) {
+  const int direct = file.direct() ? O_DIRECT : 0;
+  const std::string name = fmt::format("/proc/self/fd/{}", file.descriptor());
+  return open(name.c_str(), O_RDWR | O_CLOEXEC | direct);
+}
 
 }  // namespace
 
@@ -88,10 +106,16 @@ std::unique_ptr<Mover> make_cufile(const MoverParts& parts, std::string& why) {
   try {
     auto library = CufileLibrary::open(parts.options.cufile);
     cufile::Descriptor descriptor;
-    descriptor.descriptor = parts.file.descriptor();
+    descriptor.descriptor = open_again(parts.file);
+    if (descriptor.descriptor < 0) {
+      why = fmt::format("the swap file is not opened again: {}", std::strerror(errno));
+      return nullptr;
+    }
     cufile::Handle handle = nullptr;
     const cufile::Status status = library->handle_register(&handle, &descriptor);
-    if (status.cufile == 0) return std::make_unique<Cufile>(parts, std::move(library), handle);
+    if (status.cufile == 0)
+      return std::make_unique<Cufile>(parts, std::move(library), descriptor.descriptor, handle);
+    close(descriptor.descriptor);
     why = fmt::format("{} does not take the swap file: {}", library->description(),
                       cufile_words(status));
   } catch (const StorageError& error) {

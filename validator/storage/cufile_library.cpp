@@ -31,6 +31,7 @@ constexpr std::array kErrors{
     ErrorWords{5015, "memory of another CUDA context"},
     ErrorWords{5016, "more of the GPU's memory than max_device_pinned_mem_size_kb"},
     ErrorWords{5018, "files of this type are not supported"},
+    ErrorWords{5019, "a flag that the file was opened with is not supported"},
     ErrorWords{5020, "the file is not open for direct I/O"},
     ErrorWords{5025, "permission denied"},
     ErrorWords{5027, "the file is not registered"},

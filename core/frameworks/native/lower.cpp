@@ -418,6 +418,7 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   add_residents(b, n);
   program.model_bytes = total_bytes(program.resident);
   program.host = native_host_memory(n);
+  program.library_at_most = cufile_at_most(n);
   emit_passes(b, n);
   b.begin_phase(Phase::step);
   if (n.offloads) {

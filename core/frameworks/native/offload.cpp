@@ -115,6 +115,14 @@ HostMemory native_host_memory(const Native& n) {
   return host;
 }
 
+/// max_device_cache_size_kb of cufile.json as it is installed
+/// (https://docs.nvidia.com/gpudirect-storage/configuration-guide/): for what is not aligned to 4
+/// KiB, as shards' ends are not. Its compatibility mode takes none.
+std::int64_t cufile_at_most(const Native& n) {
+  constexpr std::int64_t kDeviceCache = std::int64_t{131072} << 10;
+  return n.plan.framework.native.use_gds ? kDeviceCache : 0;
+}
+
 void emit_shard(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read) {
   if (!n.parameters_on_host) return;
   if (n.parameters_on_nvme && read)

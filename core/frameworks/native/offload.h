@@ -9,6 +9,9 @@ namespace shardplan {
 
 HostMemory native_host_memory(const Native& n);
 
+/// Bounce buffers on the GPU that cuFile may take.
+std::int64_t cufile_at_most(const Native& n);
+
 /// What a unit is gathered from comes to the GPU. `read`: from the file; else it is in pinned
 /// memory.
 void emit_shard(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read);

@@ -94,6 +94,18 @@ TEST(NativeLowering, reads_parameters_from_nvme_for_each_pass_and_writes_what_is
     EXPECT_EQ(moved(precision, "parameter shards to NVMe"), 6 * block + ends);
 }
 
+TEST(NativeLowering, leaves_cufile_room_for_its_buffers_on_the_gpu_but_does_not_expect_them) {
+  const Model model = model_of(kLlama);
+  Plan plan = native_plan(3, "bf16-master", 2);
+  plan.framework.native.offload_optimizer = OffloadDevice::cpu;
+  plan.framework.native.offload_param = OffloadDevice::nvme;
+  const Estimate without = estimate(model, plan, Calibration{});
+  plan.framework.native.use_gds = true;
+  const Estimate with = estimate(model, plan, Calibration{});
+  EXPECT_EQ(with.device.point, without.device.point);
+  EXPECT_EQ(with.device.upper, without.device.upper + (std::int64_t{128} << 20));
+}
+
 Plan staged(Plan plan, std::int64_t stages, PipelineSchedule order, std::int64_t chunks) {
   plan.parallel.pipeline = stages;
   plan.parallel.schedule = order;

@@ -1,6 +1,7 @@
 // A libcufile.so without CUDA: reads and writes with pread and pwrite, to memory of the host, and
 // counts what it is asked for. FAKE_CUFILE says what goes wrong; FAKE_CUFILE_LOG, a file, is told
 // what was left when the driver was closed.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,6 +83,8 @@ Status cuFileGetVersion(int* version) {
 Status cuFileHandleRegister(void** file, Descriptor* what) {
   if (is("no file")) return {5008, 0};
   if (what->type != 1) return {5022, 0};
+  // As NVIDIA's: "fd opened with unsupported flags".
+  if ((fcntl(what->descriptor, F_GETFL) & O_TMPFILE) == O_TMPFILE) return {5019, 0};
   *file = new File{what->descriptor};
   ++files;
   return {0, 0};
