@@ -30,6 +30,7 @@ class JobFlags(TypedDict, total=False):
     offload_param: Document | None
     checkpoint_function: Document | None
     model_dtype: Document | None
+    use_gds: bool | None
     delayed_update: bool | None
     distributed_optimizer: bool | None
     distributed_optimizer_instances: float | str | None
