@@ -1,10 +1,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -89,12 +91,32 @@ class Cufile final : public Mover {
 
 namespace {
 
-/// The file again, without O_TMPFILE among its flags: with it cuFile takes none.
-int open_again(const SwapFile& file) {
-  const int direct = file.direct() ? O_DIRECT : 0;
-  const std::string name = fmt::format("/proc/self/fd/{}", file.descriptor());
-  return open(name.c_str(), O_RDWR | O_CLOEXEC | direct);
-}
+/// The swap file under a name while cuFile takes it: cuFile opens it once more by its name, and
+/// takes none that was opened with O_TMPFILE. A file gets a name once (linkat(2), O_TMPFILE).
+class SwapFileName {
+ public:
+  explicit SwapFileName(const SwapFile& file) {
+    struct stat status {};
+    if (fstat(file.descriptor(), &status) != 0) return;
+    const std::string unnamed = fmt::format("/proc/self/fd/{}", file.descriptor());
+    name_ = fmt::format("{}/shardplan-swap-{}", file.folder(), status.st_ino);
+    named_ = linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+  ~SwapFileName() {
+    if (named_) unlink(name_.c_str());
+  }
+  SwapFileName(const SwapFileName&) = delete;
+  SwapFileName& operator=(const SwapFileName&) = delete;
+
+  /// A descriptor of its own; below 0 with errno where the file has or gets no name.
+  int open_file(bool direct) const {
+    return named_ ? open(name_.c_str(), O_RDWR | O_CLOEXEC | (direct ? O_DIRECT : 0)) : -1;
+  }
+
+ private:
+  std::string name_;
+  bool named_ = false;
+};
 
 }  // namespace
 
@@ -106,9 +128,10 @@ std::unique_ptr<Mover> make_cufile(const MoverParts& parts, std::string& why) {
   try {
     auto library = CufileLibrary::open(parts.options.cufile);
     cufile::Descriptor descriptor;
-    descriptor.descriptor = open_again(parts.file);
+    const SwapFileName name(parts.file);
+    descriptor.descriptor = name.open_file(parts.file.direct());
     if (descriptor.descriptor < 0) {
-      why = fmt::format("the swap file is not opened again: {}", std::strerror(errno));
+      why = fmt::format("the swap file cannot be given a name: {}", std::strerror(errno));
       return nullptr;
     }
     cufile::Handle handle = nullptr;

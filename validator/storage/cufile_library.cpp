@@ -34,7 +34,7 @@ constexpr std::array kErrors{
     ErrorWords{5019, "a flag that the file was opened with is not supported"},
     ErrorWords{5020, "the file is not open for direct I/O"},
     ErrorWords{5025, "permission denied"},
-    ErrorWords{5027, "the file is not registered"},
+    ErrorWords{5027, "the file cannot be registered; without udev its file system is unknown"},
     ErrorWords{5029, "no GPU"},
     ErrorWords{5031, "the file cannot be opened a second time"},
     ErrorWords{5033, "nvidia-fs cannot be set up"},

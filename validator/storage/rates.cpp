@@ -109,9 +109,20 @@ void measure_row(Swap& swap, const Buffers& buffers, double seconds, StorageRate
   row.both = RangeFlow(swap, buffers, kRanges / 2).run(seconds);
 }
 
+/// What was never written is not read from the disk.
+std::shared_ptr<SwapFile> written_file(const StorageRatesOptions& options, const Buffers& pinned) {
+  const std::int64_t bytes = std::max(round_up(options.bytes, kRangeBytes),
+                                      2 * static_cast<std::int64_t>(kRanges) * kRangeBytes);
+  auto file = std::make_shared<SwapFile>(options.folder, bytes, options.direct);
+  Swap swap({.folder = options.folder}, file);
+  RangeFlow(swap, pinned, 0).run(0, bytes);
+  return file;
+}
+
 struct TimedPath {
   const IoPathRow& path;
-  const std::shared_ptr<SwapFile>& file;
+  const std::shared_ptr<SwapFile>& file;  ///< of paths of the host
+  const Buffers& pinned;
   const Buffers& buffers;
 };
 
@@ -122,7 +133,8 @@ void measure_path(const TimedPath& timed, const StorageRatesOptions& options, St
     for (const int depth : options.queue_depths) {
       row.chunk_bytes = chunk;
       row.queue_depth = depth;
-      Swap swap(row, timed.file, device);
+      // cuFile takes a file once: it asks for a name, which a file without one can get once.
+      Swap swap(row, device == nullptr ? timed.file : written_file(options, timed.pinned), device);
       swap.use(timed.buffers.all());
       StorageRate rate{.how = timed.path.name, .chunk_bytes = chunk, .queue_depth = depth};
       measure_row(swap, timed.buffers, options.seconds, rate);
@@ -153,16 +165,10 @@ const StorageRate& StorageRates::usual() const {
 
 StorageRates measure_storage(const StorageRatesOptions& options,
                              const std::function<void(const StorageRate&)>& tell) {
-  const std::int64_t bytes = std::max(round_up(options.bytes, kRangeBytes),
-                                      2 * static_cast<std::int64_t>(kRanges) * kRangeBytes);
-  const auto file = std::make_shared<SwapFile>(options.folder, bytes, options.direct);
+  const Buffers pinned(nullptr);
+  const std::shared_ptr<SwapFile> file = written_file(options, pinned);
   StorageRates out{.file = file->description(), .capacity = free_bytes(options.folder)};
   StorageOptions row{.folder = options.folder, .cufile = options.cufile};
-  const Buffers buffers(nullptr);
-  {  // What was never written is not read from the disk.
-    Swap swap(row, file);
-    RangeFlow(swap, buffers, 0).run(0, bytes);
-  }
   for (const IoPathRow& path : io_paths()) {
     if (options.only && *options.only != path.path) continue;
     row.path = path.path;
@@ -171,7 +177,7 @@ StorageRates measure_storage(const StorageRatesOptions& options,
         throw StorageError(fmt::format("{} moves a GPU's memory, and none can be used", path.name));
       std::optional<Buffers> there;
       if (!path.of_host) there.emplace(options.device);
-      measure_path({path, file, there ? *there : buffers}, options, row, tell, out);
+      measure_path({path, file, pinned, there ? *there : pinned}, options, row, tell, out);
     } catch (const StorageError& error) {
       if (options.only || path.path == IoPath::threads) throw;
       out.absent.push_back({path.name, error.what()});

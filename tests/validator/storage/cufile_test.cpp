@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <random>
 
@@ -129,6 +130,12 @@ TEST_F(Cufile, transfer_that_fails_says_why) {
               HasSubstr("the file ends there"));
 }
 
+TEST_F(Cufile, takes_a_file_that_keeps_no_name) {
+  Swap swap = make(options());
+  EXPECT_TRUE(std::filesystem::is_empty(options().folder));
+  expect_comes_back(swap);
+}
+
 TEST_F(Cufile, is_opened_once_for_all_who_have_it) {
   Swap first = make(options());
   {
@@ -151,12 +158,13 @@ TEST_F(Cufile, is_timed_beside_the_other_paths_or_alone) {
                             .bytes = std::int64_t{256} << 20,
                             .seconds = 0.01,
                             .chunk_bytes = {1 << 20},
-                            .queue_depths = {4},
+                            .queue_depths = {4, 8},
                             .cufile = SHARDPLAN_FAKE_CUFILE,
                             .device = &*device_};
   const auto tell = [](const StorageRate&) {};
   const StorageRates all = measure_storage(timed, tell);
   EXPECT_EQ(all.rates.back().how, "cufile");
+  EXPECT_EQ(all.rates.back().queue_depth, 8);
   EXPECT_GT(all.rates.back().read, 1e6);
   EXPECT_THAT(all.cufile, StartsWith("cuFile 1.17"));
   EXPECT_NE(all.usual().how, "cufile");

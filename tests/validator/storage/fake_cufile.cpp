@@ -11,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace {
 
@@ -85,6 +88,10 @@ Status cuFileHandleRegister(void** file, Descriptor* what) {
   if (what->type != 1) return {5022, 0};
   // As NVIDIA's: "fd opened with unsupported flags".
   if ((fcntl(what->descriptor, F_GETFL) & O_TMPFILE) == O_TMPFILE) return {5019, 0};
+  // As NVIDIA's: "open call failed for file /folder/#13860868 (deleted)".
+  std::error_code none;
+  const auto link = "/proc/self/fd/" + std::to_string(what->descriptor);
+  if (!std::filesystem::exists(std::filesystem::read_symlink(link, none), none)) return {5031, 0};
   *file = new File{what->descriptor};
   ++files;
   return {0, 0};
