@@ -1,7 +1,9 @@
 #include "model/quantized_layout.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "device/nf4.h"
 
@@ -9,10 +11,10 @@ namespace shardplan::validator {
 namespace {
 
 /// All indices of a block's parameters.
-std::array<int*, 14> indices_in(BlockParameters& p) {
+std::array<int*, 15> indices_in(BlockParameters& p) {
   return {&p.norm1_weight, &p.norm1_bias, &p.qkv_weight,  &p.qkv_bias,     &p.q_norm,
           &p.k_norm,       &p.out_weight, &p.out_bias,    &p.norm2_weight, &p.norm2_bias,
-          &p.up_weight,    &p.up_bias,    &p.down_weight, &p.down_bias};
+          &p.up_weight,    &p.up_bias,    &p.down_weight, &p.down_bias,    &p.router};
 }
 
 void add_matrix(Unit& unit, const Unit& plain, int index, BaseStore store) {
@@ -32,6 +34,13 @@ void add_matrix(Unit& unit, const Unit& plain, int index, BaseStore store) {
   unit.quantized.push_back(std::move(m));
 }
 
+/// The matrices that a block has itself: beside experts no up and down.
+std::vector<int> matrices_of(const BlockParameters& p) {
+  std::vector<int> all{p.qkv_weight, p.out_weight, p.up_weight, p.down_weight};
+  all.erase(std::remove_if(all.begin(), all.end(), [](int index) { return index < 0; }), all.end());
+  return all;
+}
+
 /// A block's unit without its matrices, and the unit of those.
 std::pair<Unit, Unit> divide(const Unit& plain, const BlockParameters& indices,
                              BlockParameters& left, BaseStore store) {
@@ -41,16 +50,14 @@ std::pair<Unit, Unit> divide(const Unit& plain, const BlockParameters& indices,
   BlockParameters before = indices;
   const auto from = indices_in(before);
   const auto to = indices_in(left);
-  for (const int matrix :
-       {indices.qkv_weight, indices.out_weight, indices.up_weight, indices.down_weight})
-    add_matrix(bytes, plain, matrix, store);
+  const std::vector<int> matrices = matrices_of(indices);
+  for (const int matrix : matrices) add_matrix(bytes, plain, matrix, store);
   for (std::size_t i = 0; i < from.size(); ++i) {
     const int index = *from[i];
     *to[i] = -1;
     if (index < 0) continue;
     const ParameterSpec& p = plain.parameters[static_cast<std::size_t>(index)];
-    const bool matrix = index == indices.qkv_weight || index == indices.out_weight ||
-                        index == indices.up_weight || index == indices.down_weight;
+    const bool matrix = std::find(matrices.begin(), matrices.end(), index) != matrices.end();
     if (!matrix) *to[i] = add_parameter(rest, p.name, p.shape, p.init);
   }
   return {std::move(rest), std::move(bytes)};

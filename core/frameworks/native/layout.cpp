@@ -133,6 +133,12 @@ std::size_t linear_of(const std::string& name) {
   return static_cast<std::size_t>(found - kLayersOf.begin());
 }
 
+/// Of the matrices of a block: routers and experts are no linear layers of transformers, whatever
+/// their parameters say.
+bool in_4_bits(const Parameter& p) {
+  return p.quantized() && linear_of(p.name) < kLayersOf.size();
+}
+
 /// Codes of 4 bits, scales of 64 elements and, where those have a byte each, an fp32 scale for 256
 /// of them and their mean.
 std::int64_t quantized_bytes(std::int64_t elements, Quantization stored) {
@@ -151,7 +157,7 @@ void read_adapters(const Model& model, NativeLayout& layout) {
   Quantization stored = Quantization::none;
   for (const Parameter& p : model.parameters) {
     if (!contains(p.name, "{}")) continue;
-    if (p.quantized()) {
+    if (in_4_bits(p)) {
       stored = p.stored;
       NativeAdapters& of = b.adapters[linear_of(p.name)];
       of.elements = checked_add(of.elements, p.numel);
@@ -174,7 +180,7 @@ void read_adapters(const Model& model, NativeLayout& layout) {
   layout.quantized = {0, model.facts.layers};
   layout.quantized.frozen = layout.quantized.quantized = true;
   for (const NativeAdapters& of : b.adapters)
-    layout.quantized.elements += quantized_bytes(of.elements, stored);
+    if (of.elements > 0) layout.quantized.elements += quantized_bytes(of.elements, stored);
 }
 
 NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
@@ -185,7 +191,7 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   bool after_blocks = false;
   for (const Parameter& p : model.parameters) {
     if (contains(p.name, "{}")) {
-      if (p.kind != ParameterKind::expert && !p.adapter && !p.quantized())
+      if (p.kind != ParameterKind::expert && !p.adapter && !in_4_bits(p))
         block.add(p.name, p.numel);
       after_blocks = true;
       continue;

@@ -176,11 +176,6 @@ std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
   if (std::none_of(model.parameters.begin(), model.parameters.end(), adapted)) return std::nullopt;
   if (model.facts.model_type == "mlp")
     return DivisionProblem{"workload.method", "the native engine has no LoRA with an mlp", "full"};
-  const auto quantized = [&](const Parameter& p) { return p.quantized(); };
-  if (expert_count(model) > 0 &&
-      std::any_of(model.parameters.begin(), model.parameters.end(), quantized))
-    return DivisionProblem{"workload.lora.quantization",
-                           "the native engine has no base of 4 bits with experts", "none"};
   for (const Parameter& p : model.parameters) {
     if (p.adapter && p.kind == ParameterKind::expert)
       return DivisionProblem{"workload.lora.targets",

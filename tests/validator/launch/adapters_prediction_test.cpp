@@ -159,14 +159,16 @@ TEST_P(Adapters, beside_experts_are_predicted_to_the_byte) {
   for (const char* model : {"mixtral-8x7b-v0.1", "qwen3-30b-a3b"})
     for (const char* checkpointing : {"none", "selective", "full"})
       for (const char* cluster : {"1xH200", "4xH200"})
-        for (const std::int64_t experts : {1, 4}) {
-          if (experts > 1 && std::string(cluster) == "1xH200") continue;
-          Json document =
-              adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 2, 1000, 2),
-                      R"(["all-linear"])", "none", 16);
-          document["parallel"]["expert"] = experts;
-          expect_same(document, fmt::format("{} on {}, {}", model, cluster, checkpointing));
-        }
+        for (const std::int64_t experts : {1, 4})
+          for (const char* base : {"none", "nf4", "nf4_double"}) {
+            if (experts > 1 && std::string(cluster) == "1xH200") continue;
+            Json document =
+                adapted(job(model, GetParam(), cluster, "bf16-master", checkpointing, 2, 1000, 2),
+                        R"(["all-linear"])", base, 16);
+            document["parallel"]["expert"] = experts;
+            expect_same(document,
+                        fmt::format("{} on {}, {}, {}", model, cluster, checkpointing, base));
+          }
 }
 
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
@@ -190,9 +192,6 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   refused(with("lora", "quantization", "int8"), "quantization");
   refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
   refused(with("lora", "targets", {"embed_tokens"}), "targets");
-  refused(adapted(job("mixtral-8x7b-v0.1", 0, "1xH200", "bf16-master", "none", 1, 512),
-                  R"(["q_proj"])", "nf4", 8),
-          "quantization");
 }
 
 }  // namespace

@@ -22,9 +22,12 @@ std::vector<DecoderSpec> specs() {
       adapted(tiny_qwen3(), {"o_proj", "gate_proj"}), adapted(tiny_gpt2(), {"c_attn", "c_proj"})};
 }
 
-/// Attention has adapters; experts and routers have none, and the balance of the routers counts.
+/// Attention has adapters, and a base of 4 bits; experts and routers have neither, and the balance
+/// of the routers counts.
 std::vector<DecoderSpec> with_experts() {
-  return {adapted(tiny_mixtral(), {"all-linear"}), adapted(tiny_qwen3_moe(), {"o_proj", "k_proj"})};
+  return {adapted(tiny_mixtral(), {"all-linear"}), adapted(tiny_qwen3_moe(), {"o_proj", "k_proj"}),
+          adapted(tiny_mixtral(), {"all-linear"}, BaseStore::nf4),
+          adapted(tiny_qwen3_moe(), {"all-linear"}, BaseStore::nf4_double)};
 }
 
 TestRun run_of(int stage, int world, std::int64_t accumulation, DType dtype = DType::f32) {
@@ -230,7 +233,8 @@ TEST(Lora, begins_with_the_loss_of_the_base) {
 class Qlora : public ::testing::TestWithParam<BaseStore> {};
 
 TEST_P(Qlora, has_the_losses_of_adapters_beside_what_4_bits_stand_for) {
-  for (const DecoderSpec& plain : {tiny_llama(), tiny_qwen3(), tiny_gpt2()}) {
+  for (const DecoderSpec& plain :
+       {tiny_llama(), tiny_qwen3(), tiny_gpt2(), tiny_mixtral(), tiny_qwen3_moe()}) {
     const DecoderSpec quantized = adapted(plain, {"all-linear"}, GetParam());
     Values values;
     std::vector<double> losses;
