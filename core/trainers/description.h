@@ -125,6 +125,9 @@ struct TrainerDescription {
   EmptiesCache empties_cache;
   /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
   bool chunks_distillation = false;
+  /// Divides its processes by a DeviceMesh of data, sequence and tensor ranks: it opens the groups
+  /// of one rank, too.
+  bool opens_mesh = false;
   /// Supervised training has a name for the logits that the loss went over until the model has
   /// returned the next ones.
   bool keeps_last_logits = false;

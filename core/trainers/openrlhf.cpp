@@ -35,6 +35,7 @@ constinit const TrainerDescription kTrainer{
                       .when_parameters_leave = true,
                       .after_scores = true,
                       .around_training = true},
+    .opens_mesh = true,         // utils/deepspeed/deepspeed.py, setup_distributed: init_device_mesh
     .keeps_last_logits = true,  // trainer/sft_trainer.py, fit: per_token_log_probs, output
     .token_loss = &openrlhf_loss::kKernel,
     .kept_token_loss = &openrlhf_loss::kKernel,

@@ -28,6 +28,10 @@ void deepspeed_communicators(CommunicatorList& list, const Plan& plan) {
   const Parallel& p = plan.parallel;
   list.add("world", list.world(), GroupUse::collectives);
   if (p.pipeline > 1) return add_deepspeed_pipeline(list, plan);
+  if (plan.trainer->opens_mesh) {  // groups of more than one rank are below
+    if (p.sequence == 1) list.add_dimension("sequence of one", 1, {1, 1});
+    if (p.tensor == 1) list.add_dimension("tensor of one", 1, {1, 1});
+  }
   if (p.tensor > 1) {
     list.add_dimension("data", list.ranks(Group::data), list.shape(Group::data));
     list.add_dimension("tensor", p.tensor, list.shape(Group::tensor));
