@@ -41,7 +41,7 @@ def _arguments():
     return parser.parse_args()
 
 
-def _versions():
+def versions():
     from importlib.metadata import PackageNotFoundError, version
 
     found = {}
@@ -94,7 +94,7 @@ def measure_case(case, output):
         ranks = [None] * dist.get_world_size()
         dist.all_gather_object(ranks, mine)
     if rank == 0:
-        about = {**environment(**_versions()), "machine": host_probe.machine()}
+        about = {**environment(**versions()), "machine": host_probe.machine()}
         record = make_record(case, "run_trainer.py", about, parameter_counts(model), ranks, timing)
         del said["output_dir"]
         append_line(output, {**record, "training_arguments": said})
@@ -111,7 +111,7 @@ def _records(path):
 
 
 def _command(case, path, output):
-    here = [os.path.join(HERE, "run_trainer.py"), path, "--output", output, "--case", case["name"]]
+    here = [os.path.abspath(sys.argv[0]), path, "--output", output, "--case", case["name"]]
     if case["job"].get("framework", {"name": "single"})["name"] == "single":
         return [sys.executable, *here]
     return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
@@ -209,14 +209,14 @@ def _predictions(path):
         return json.load(file)
 
 
-def main():
+def main(measure=measure_case):
     options = _arguments()
     options.output = os.path.abspath(options.output)
     lists = [(os.path.abspath(path), load_cases(path)) for path in options.cases]
     wanted = [(path, case) for path, cases in lists for case in cases if not options.only or case["name"] in options.only]
     if options.case is not None:
         [chosen] = [case for _, case in wanted if case["name"] == options.case]
-        measure_case(chosen, options.output)
+        measure(chosen, options.output)
     print("machine", json.dumps(host_probe.machine()), flush=True)
     begin = time.time()
     waiting = [(path, case) for path, case in wanted if case["name"] not in _records(options.output)]

@@ -15,7 +15,7 @@ from jobs import parameter_dtype
 from models import PAIRS, auto_class, make_config
 
 
-def _plain(job, config, dtype, device):
+def plain_model(job, config, dtype, device):
     scores = job["workload"].get("algorithm") == "reward"
     attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
     previous = torch.get_default_dtype()
@@ -67,7 +67,7 @@ def _quantized(job, config, device, stored):
     first = int(os.environ.get("RANK", 0)) == 0
     with _whole():
         if first:
-            _plain(job, config, torch.bfloat16, device).save_pretrained(folder)
+            plain_model(job, config, torch.bfloat16, device).save_pretrained(folder)
         gc.collect()
         torch.cuda.empty_cache()
         _meet()
@@ -111,7 +111,7 @@ def build(case, device):
     stored = (lora or {}).get("quantization", "none")
     dtype = getattr(torch, case.get("model_dtype") or parameter_dtype(job))
     if stored == "none":
-        model = convert(_plain(job, config, dtype, case.get("built_on", device)), job)
+        model = convert(plain_model(job, config, dtype, case.get("built_on", device)), job)
     else:
         model = _quantized(job, config, device, stored)
         if lora.get("prepare_kbit", True):

@@ -2,43 +2,29 @@
 verdict, or prompts that the model answers itself."""
 import random
 
-import transformers
 from datasets import Dataset
-from tokenizers import Tokenizer, models, pre_tokenizers
 from trl import (DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer)
 
 from checkpointing import checkpoints
 from trainer_step import Metered, Meter, host_bytes, timing_of
+from words import text, tokenizer
 
 TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "reward": (RewardTrainer, RewardConfig),
             "grpo": (GRPOTrainer, GRPOConfig)}
-WORDS = 1000
 SAMPLES = 256
-
-
-def tokenizer():
-    """One token a word, and the ends of texts."""
-    words = {"<pad>": 0, "<eos>": 1, **{f"w{number}": number + 2 for number in range(WORDS)}}
-    made = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>")
-
-
-def _text(count):
-    return "".join(f" w{random.randrange(WORDS)}" for _ in range(count))
 
 
 def _sample(work, index):
     """Texts whose tokens fill the job's sequence, the end of text included."""
     if work["algorithm"] == "grpo":
-        return {"prompt": _text(work["prompt_length"])}
+        return {"prompt": text(work["prompt_length"])}
     length = work["sequence_length"]
     prompt, answer = length // 2, length - length // 2 - 1
     if work["algorithm"] == "kto":
-        return {"prompt": _text(prompt), "completion": _text(answer), "label": index % 2 == 0}
+        return {"prompt": text(prompt), "completion": text(answer), "label": index % 2 == 0}
     if work["algorithm"] == "reward":
-        return {"chosen": _text(length - 1), "rejected": _text(length - 1)}
-    return {"prompt": _text(prompt), "chosen": _text(answer), "rejected": _text(answer)}
+        return {"chosen": text(length - 1), "rejected": text(length - 1)}
+    return {"prompt": text(prompt), "chosen": text(answer), "rejected": text(answer)}
 
 
 def _lengths(work):
