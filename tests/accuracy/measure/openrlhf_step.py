@@ -9,6 +9,8 @@ import runpy
 import sys
 from types import SimpleNamespace
 
+import transformers
+
 import stand_in_datasets
 from models import parameter_counts
 from trainer_step import Meter, host_bytes, timing_of
@@ -27,6 +29,8 @@ def import_program(program):
     sys.modules["datasets"] = stand_in_datasets
     module, trainer = TRAINERS[program]
     importlib.import_module("openrlhf.cli." + program)
+    # AutoTokenizer takes a model's own class, which would not split texts into words.
+    importlib.import_module("openrlhf.utils.utils").AutoTokenizer = transformers.PreTrainedTokenizerFast
     return getattr(importlib.import_module(module), trainer)
 
 
