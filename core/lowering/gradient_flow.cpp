@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainers/description.h"
+
 namespace shardplan {
 namespace {
 
@@ -37,6 +39,7 @@ bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::si
   if (std::none_of(model.parameters.begin(), model.parameters.end(),
                    [](const Parameter& p) { return p.adapter; }))
     return false;
+  if (plan.trainer->tells_embeddings) return true;
   const bool adapted =
       index + 1 < model.segments.size() && !frozen(model, model.segments[index + 1]);
   return regime.zero3_linear && (index == 0 || adapted);

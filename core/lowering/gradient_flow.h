@@ -28,8 +28,8 @@ bool has_no_graph(const Model& model, const Segment& segment, const Incoming& in
 /// Whether the output of segment `index` is told to need a gradient: by transformers'
 /// enable_input_require_grads, which gradient_checkpointing_enable calls and which finds the
 /// embeddings of the text and of the tower (modeling_utils.py, transformers 5), so that a frozen
-/// tower is checkpointed and run again too, unless a bridge runs it (Segment::whole); or by
-/// DeepSpeed's stage-3 linear, where a block has adapters.
+/// tower is checkpointed and run again too, unless a bridge runs it (Segment::whole); by a trainer
+/// that calls it for adapters; or by DeepSpeed's stage-3 linear, where a block has adapters.
 bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::size_t index);
 
 /// Notes in `trains`, by Model::shared, whether what segment `index` shares has a gradient, once it

@@ -2,6 +2,7 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
+#include "lowering/last_logits.h"
 #include "parallel/groups.h"
 #include "trainers/bookkeeping.h"
 
@@ -38,9 +39,9 @@ constexpr double kMostOverGraphs = 1.05;
 /// (the same page).
 constexpr double kMostOverUnaligned = 1.08;
 
-/// Scales of FSDP2's fp8 weights made before the step, compiled: the one run took 1.03 times what is
-/// predicted, it seems for inputs of products that are kept in 16 bits; without such scales it is
-/// met (the same page).
+/// Scales of FSDP2's fp8 weights made before the step, compiled: the one run took 1.03 times what
+/// is predicted, it seems for inputs of products that are kept in 16 bits; without such scales it
+/// is met (the same page).
 constexpr double kMostOverScalesAhead = 1.04;
 
 bool has_scales_ahead(const Plan& plan) {
@@ -59,6 +60,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
                         ? lower_generation(model, plan)
                         : framework.lower(model, plan, run, rank);
   add_batch(program, run.brought);
+  hold_last_logits(program, model, plan);
   if (model.facts.brings.per > 0) program.most_workspaces_over = kMostOverSounds;
   if (program.replays_graphs) program.most_workspaces_over *= kMostOverGraphs;
   if (has_unaligned_head(model, plan)) program.most_workspaces_over *= kMostOverUnaligned;

@@ -70,6 +70,9 @@ struct TrainerDescription {
   /// ZeRO-3 finds a model that zero.Init has divided, which its engine does not cast: adapters stay
   /// in fp32, as peft makes them (deepspeed/runtime/engine.py, _cast_module_mixed_precision).
   bool loads_divided = false;
+  /// Embeddings are told to need a gradient wherever there are adapters, checkpointed or not
+  /// (transformers, enable_input_require_grads).
+  bool tells_embeddings = false;
   /// Nothing gives back what building the model and the engine left in the allocator's cache. The
   /// loops that were measured do (tests/accuracy/measure/phases.py).
   bool keeps_build_cache = false;
@@ -122,6 +125,9 @@ struct TrainerDescription {
   EmptiesCache empties_cache;
   /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
   bool chunks_distillation = false;
+  /// Supervised training has a name for the logits that the loss went over until the model has
+  /// returned the next ones.
+  bool keeps_last_logits = false;
   /// Preference training holds on to all fp32 logits of the trained model while a reference scores.
   bool keeps_logits = false;
   std::span<const OwnOptimizer> optimizers;

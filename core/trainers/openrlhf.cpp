@@ -20,6 +20,7 @@ constinit const TrainerDescription kTrainer{
     .waits_for_loss = true,  // trainer/sft_trainer.py, gpt_loss.item()
     .decays_apart = true,    // utils/deepspeed/deepspeed_utils.py, get_optimizer_grouped_parameters
     .loads_divided = true,
+    .tells_embeddings = true,  // models/actor.py and models/model.py: enable_input_require_grads
     .keeps_build_cache = true,
     .runs_rlhf = true,
     .scores_micro_batches = true,
@@ -34,6 +35,7 @@ constinit const TrainerDescription kTrainer{
                       .when_parameters_leave = true,
                       .after_scores = true,
                       .around_training = true},
+    .keeps_last_logits = true,  // trainer/sft_trainer.py, fit: per_token_log_probs, output
     .token_loss = &openrlhf_loss::kKernel,
     .kept_token_loss = &openrlhf_loss::kKernel,
     .supervises_by_token_loss = true,

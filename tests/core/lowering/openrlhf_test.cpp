@@ -116,6 +116,44 @@ TEST(OpenRlhf, CopiesEachTensorForAnEngineBesideIt) {
   EXPECT_EQ(handed(2, "separate"), 0);
 }
 
+/// sft_trainer.py has a name for what the model returned until it has returned the next: fp32
+/// logits, in each forward pass those of the micro-batch before.
+TEST(OpenRlhf, HoldsLogitsUntilTheNextOnesAreThere) {
+  const auto supervised = [](const char* trainer, int micro_batches) {
+    Job job = changed(std::string(R"({"trainer": ")") + trainer +
+                      R"(", "checkpointing": "none", "workload": null})");
+    job.plan.workload.micro_batch = 8;
+    job.plan.workload.gradient_accumulation = micro_batches;
+    const RankModel rank(job.model, job.plan);
+    return lower(rank.model(), job.plan, rank.run(), 0);
+  };
+  const auto held = [](const Program& program) {
+    std::int64_t bytes = 0;
+    for (const Event& e : program.resident)
+      if (e.category == Category::logits_and_loss) bytes += e.bytes * e.count;
+    return bytes;
+  };
+  const Job job = changed(R"({"workload": null})");
+  const std::int64_t logits = 8 * job.plan.workload.sequence_length * kVocabulary * 4;
+  EXPECT_EQ(held(supervised("openrlhf", 1)), logits);
+  EXPECT_EQ(held(supervised("loop", 1)), 0);
+  for (const char* algorithm : {"grpo", "ppo", "dpo", "reward"}) {
+    Json work{{"algorithm", algorithm}};
+    if (algorithm[0] == 'd' || algorithm[0] == 'r')  // of given answers
+      work.update({{"prompt_length", nullptr},
+                   {"new_tokens", nullptr},
+                   {"rollout", nullptr},
+                   {"reference", nullptr},
+                   {"sequence_length", 1024}});
+    const Json patch{{"workload", work}};
+    EXPECT_EQ(held(lower_rlhf(*changed(patch.dump()).rlhf)), 0) << algorithm;
+  }
+  for (const int micro_batches : {1, 2, 4}) {
+    const Played played = play(supervised("openrlhf", micro_batches));
+    EXPECT_EQ(played.at_end, played.profile.at_start) << micro_batches;
+  }
+}
+
 /// Liger's kernels leave the loss to the trainer.
 TEST(OpenRlhf, HasAllLogitsWhateverLigerPatches) {
   const auto of_loss = [](const char* kernels) {
