@@ -26,25 +26,37 @@ def warm_libraries(device):
     clean()
 
 
+def allocator_now():
+    """(peak, bytes, reserved peak) of the allocator since the last reset, asked for once: each of torch.cuda's functions
+    makes a flat dictionary of everything first, which takes the host a good part of a millisecond."""
+    stats = torch.cuda.memory_stats_as_nested_dict()
+    allocated = stats["allocated_bytes"]["all"]
+    return allocated["peak"], allocated["current"], stats["reserved_bytes"]["all"]["peak"]
+
+
 class PhaseRecorder:
-    """Peaks and ends of consecutive spans; `whole_peak` is the largest over all spans since `begin`."""
+    """Peaks and ends of consecutive spans; `whole_peak` is the largest over all spans since `begin`, `host` what the host
+    took for each."""
 
     def __init__(self):
         self.values = {}
         self.marks = []
         self.whole_peak = 0
+        self.host = {}
 
     def begin(self):
-        self.values, self.marks, self.whole_peak = {}, [], 0
+        self.values, self.marks, self.whole_peak, self.host = {}, [], 0, {}
         torch.cuda.reset_peak_memory_stats()
+        self.last = time.perf_counter()
 
     def end(self, phase):
-        peak = torch.cuda.max_memory_allocated()
+        self.host[phase] = self.host.get(phase, 0) + time.perf_counter() - self.last
+        peak, self.values[phase + "_end"], _ = allocator_now()
         self.values[phase + "_peak"] = peak
-        self.values[phase + "_end"] = torch.cuda.memory_allocated()
         self.marks.append((phase, time.time_ns() // 1000))
         self.whole_peak = max(self.whole_peak, peak)
         torch.cuda.reset_peak_memory_stats()
+        self.last = time.perf_counter()
 
 
 def memory_now():

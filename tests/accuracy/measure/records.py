@@ -4,7 +4,8 @@ import os
 
 from jobs import data_ranks
 
-PROGRAM_VERSION = "2"  # 1: run_deepspeed.py looked at memory in every gradient's hook (stages 1 and 2)
+# 1: run_deepspeed.py looked at memory in every gradient's hook (stages 1 and 2). 2: without `host_samples`.
+PROGRAM_VERSION = "3"
 
 
 def make_record(case, program, environment, counts, ranks, timing):

@@ -8,9 +8,10 @@ import time
 import torch
 
 from account import record_account
+from host_sample import HostSamples
 from phases import PhaseRecorder, memory_now
 
-STEPS = 5
+STEPS = 9
 WARM_UP = 2
 
 
@@ -43,10 +44,12 @@ def _one_step(trainer, batch, accumulation, recorder):
     return loss.detach()
 
 
-def time_steps(step, synchronize):
-    """(seconds of each step, what each gave); `synchronize` lines the ranks up before each."""
+def time_steps(step, synchronize, sample=lambda: None):
+    """(seconds of each step, what each gave); `synchronize` lines the ranks up before each, `sample` comes before it."""
     seconds, results = [], []
     for _ in range(STEPS):
+        torch.cuda.synchronize()
+        sample()
         synchronize()
         start = time.perf_counter()
         result = step()
@@ -66,16 +69,19 @@ def timing_of(seconds, losses):
 def run_steps(trainer, batch, job, synchronize, with_account):
     """One rank's measurements of steady-state steps."""
     accumulation = job["workload"]["gradient_accumulation"]
-    recorder = PhaseRecorder()
+    recorder, samples, host_steps = PhaseRecorder(), HostSamples(torch.device("cuda", torch.cuda.current_device())), []
     model_bytes = torch.cuda.memory_allocated()
 
     def step():
-        return _one_step(trainer, batch, accumulation, recorder)
+        loss = _one_step(trainer, batch, accumulation, recorder)
+        host_steps.append(recorder.host)
+        return loss
 
-    seconds, losses = time_steps(step, synchronize)
+    seconds, losses = time_steps(step, synchronize, samples.take)
     phases = {"model": model_bytes, **recorder.values}
     peak = max(phases["forward_peak"], phases["backward_peak"], phases["step_peak"])
-    rank = {"phases": phases, "allocated_peak": peak, "whole_step_peak": recorder.whole_peak, **memory_now()}
+    rank = {"phases": phases, "allocated_peak": peak, "whole_step_peak": recorder.whole_peak, **memory_now(),
+            "host_samples": samples.taken}
     if with_account:
         rank["account"] = record_account(step, recorder)
-    return rank, timing_of(seconds, losses)
+    return rank, {**timing_of(seconds, losses), "host_steps": host_steps[:STEPS]}

@@ -8,11 +8,14 @@ import statistics
 import time
 
 import torch
+import torch.distributed as dist
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback
 
+from host_sample import HostSamples
 from image_samples import RandomImages, RandomPairs, collate, collate_pairs
 from models import PAIRS
+from phases import allocator_now
 
 WARM_UP = 2
 
@@ -37,6 +40,7 @@ class Meter(TrainerCallback):
     def __init__(self):
         self.phases, self.seconds, self.whole, self.reserved = {}, [], 0, 0
         self.host_steps = []
+        self.samples = HostSamples(torch.device("cuda", torch.cuda.current_device()))
 
     def issued(self, phase):
         """The host has started all of a phase; what it waited for within is in it."""
@@ -47,10 +51,10 @@ class Meter(TrainerCallback):
     def end(self, phase):
         if phase != "step":
             self.issued(phase)
-        peak = torch.cuda.max_memory_allocated()
-        self.phases[phase + "_peak"], self.phases[phase + "_end"] = peak, torch.cuda.memory_allocated()
+        peak, after, reserved = allocator_now()
+        self.phases[phase + "_peak"], self.phases[phase + "_end"] = peak, after
         self.whole = max(self.whole, peak)
-        self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
+        self.reserved = max(self.reserved, reserved)
         torch.cuda.reset_peak_memory_stats()
         self.last = time.perf_counter()
 
@@ -59,6 +63,10 @@ class Meter(TrainerCallback):
 
     def on_step_begin(self, args, state, control, **rest):
         torch.cuda.synchronize()
+        self.samples.take()
+        if dist.is_initialized():
+            dist.barrier()  # ranks are not done with their samples at once
+            torch.cuda.synchronize()
         if state.global_step == WARM_UP:
             self.whole = self.reserved = 0
         torch.cuda.reset_peak_memory_stats()
@@ -164,5 +172,5 @@ def measure(model, arguments, config, job, rank, host_before):
     trainer.meter = meter
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
-            "device": meter.device, "host_growth": host_bytes() - host_before}
+            "device": meter.device, "host_samples": meter.samples.taken, "host_growth": host_bytes() - host_before}
     return mine, timing_of(meter)
