@@ -84,8 +84,9 @@ def make_batch(job, config, device):
     work = job["workload"]
     if config.model_type in SOUNDS:
         return sound_batch(job, config, device, getattr(torch, parameter_dtype(job)))
+    text = getattr(config, "text_config", config)  # a model of text and images says its vocabulary there
     # Gemma 3n embeds no token of images and sounds in its layers.
-    known = min(getattr(config, "vocab_size_per_layer_input", config.vocab_size), config.vocab_size)
+    known = min(getattr(text, "vocab_size_per_layer_input", text.vocab_size), text.vocab_size)
     tokens = torch.randint(0, known, (work["micro_batch"], work["sequence_length"]), device=device)
     return {"input_ids": tokens, "labels": tokens}
 
