@@ -100,10 +100,11 @@ TEST(TrainerRecords, KnowsItsMisses) {
   expect_within(peak_errors(records_asked_for({"qlora_sharded"})), 2, 1.2, 2.35);
 }
 
-// They judge what histories of allocations taught of checkpoints under compile and of activations on
-// the host: GPT-2 large is 6.9 % too high, autocast 1.9 % too low.
+// They judge what histories of allocations taught of checkpoints under compile and of activations
+// on the host: GPT-2 large is 6.9 % too high. Autocast was 1.9 % too low: the head's weight is not
+// sent.
 TEST(TrainerRecords, KnowsWhatJudgedCheckpoints) {
-  expect_within(peak_errors(records_asked_for({"judged_checkpoints"})), 8, 1.65, 6.9);
+  expect_within(peak_errors(records_asked_for({"judged_checkpoints"})), 8, 1.4, 6.9);
 }
 
 TEST(TrainerRecords, TokensPerSecond) {

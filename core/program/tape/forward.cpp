@@ -88,6 +88,7 @@ void ForwardPass::compute(std::size_t i) {
   ValueState& out = p_.view.state(op.out);
   Operands read = read_inputs(op);
   const DType type = read.count > 0 ? read.type[0] : out.dtype;
+  p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
   if (op.kind == OpKind::linear)
     cast_weight(i, read.count > 0 && p_.view.state(op.in[0]).needs_grad);
   if (p_.view.is_masked(op)) repeat_heads(op, read);
@@ -118,12 +119,11 @@ void ForwardPass::compute(std::size_t i) {
   if (op.kind == OpKind::function) {
     function_forward(p_, i);
   } else if (out.needs_grad && p_.keeps()) {
-    p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
     save_for_backward(p_, i, read, as_math);
-    p_.offloading.pause(false);
   }
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
+  p_.offloading.pause(false);
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
