@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string>
 
+#include "base/checked.h"
 #include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
@@ -19,6 +21,15 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
 }
 
 }  // namespace
+
+Linear::Shape Linear::Shape::rounded() const {
+  constexpr std::int64_t kLeast = 16, kParts = 8;
+  Shape shape = *this;
+  std::int64_t& tokens = transpose_b ? shape.k : shape.n;
+  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tokens)));
+  tokens = round_up(tokens, std::max(kLeast, octave / kParts));
+  return shape;
+}
 
 struct Linear::Plan {
   explicit Plan(const Shape& shape)
@@ -39,6 +50,13 @@ struct Linear::Plan {
   ~Plan() { cublasLtMatmulDescDestroy(description); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  /// For the tokens of `shape`, whose rounded shape is the plan's: they are columns in all layouts.
+  void resize(const Shape& shape) const {
+    a.set_columns(shape.transpose_a ? shape.m : shape.k);
+    b.set_columns(shape.transpose_b ? shape.k : shape.n);
+    c.set_columns(shape.n);
+  }
 
   MatmulLayout a;
   MatmulLayout b;
@@ -154,14 +172,18 @@ Linear::Plan& Linear::plan_for(const Shape& shape) {
 
 void Linear::multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
                       const Tensor& b, const Tensor& bias, float scale) {
-  Plan& plan = plan_for(shape);
-  if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
   const float beta = shape.accumulate ? 1.0F : 0.0F;
-  check(cublasLtMatmul(handle_, plan.description, &scale, a.data(), plan.a.layout, b.data(),
-                       plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
-                       &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
-                       static_cast<std::size_t>(kWorkspace), launch.stream),
-        "cublasLtMatmul");
+  const auto run = [&](const Plan& plan) {
+    if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
+    plan.resize(shape);
+    return cublasLtMatmul(handle_, plan.description, &scale, a.data(), plan.a.layout, b.data(),
+                          plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
+                          &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
+                          static_cast<std::size_t>(kWorkspace), launch.stream);
+  };
+  // An algorithm may ask for more of the sizes than the rounded ones tell.
+  if (run(plan_for(shape.rounded())) == CUBLAS_STATUS_SUCCESS) return;
+  check(run(plan_for(shape)), "cublasLtMatmul");
 }
 
 }  // namespace shardplan::validator::cuda

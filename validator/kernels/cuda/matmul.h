@@ -49,6 +49,13 @@ struct MatmulLayout {
   MatmulLayout(const MatmulLayout&) = delete;
   MatmulLayout& operator=(const MatmulLayout&) = delete;
 
+  void set_columns(std::int64_t columns) const {
+    const auto value = static_cast<std::uint64_t>(columns);
+    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &value,
+                                           sizeof(value)),
+          "cublasLtMatrixLayoutSetAttribute");
+  }
+
   cublasLtMatrixLayout_t layout = nullptr;
 };
 
