@@ -9,7 +9,7 @@ namespace shardplan::validator::cuda {
 namespace {
 
 constexpr std::size_t kCublasWithRowScales = 120900;  // CUDA 12.9's
-constexpr std::uint32_t kAlignment = 16;              // bytes, of every operand
+constexpr std::int64_t kAlignment = 16;               // bytes, of every operand
 
 #if CUBLAS_VERSION >= 120900
 void scale_by_rows(cublasLtMatmulDesc_t description) {
@@ -80,25 +80,12 @@ void Fp8Products::check_capability(bool by_rows) const {
 }
 
 void Fp8Products::choose(Plan& plan, const Shape& shape) const {
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-      static_cast<std::uint64_t>(Linear::kWorkspace));
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    set(preference, operand, kAlignment);
-  int found = 0;
-  cublasLtMatmulHeuristicResult_t best{};
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, plan.description, plan.a.layout, plan.b.layout,
-                                     plan.c.layout, plan.c.layout, preference, 1, &best, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+  const cublasStatus_t status = choose_algorithm(handle_, plan.description, plan.a, plan.b, plan.c,
+                                                 Linear::kWorkspace, kAlignment, plan.algorithm);
+  if (status != CUBLAS_STATUS_SUCCESS)
     throw DeviceError("cuBLASLt has no algorithm for a product in fp8" +
                       std::string(shape.by_rows ? " with a scale for each row" : "") + ": " +
                       cublasLtGetStatusString(status));
-  plan.algorithm = best.algo;
 }
 
 Fp8Products::Plan& Fp8Products::plan_for(const Shape& shape, const Fp8Product& o) {

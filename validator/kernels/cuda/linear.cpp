@@ -147,25 +147,9 @@ Linear::Plan& Linear::plan_for(const Shape& shape) {
   std::unique_ptr<Plan>& plan = plans_[shape];
   if (plan) return *plan;
   auto fresh = std::make_unique<Plan>(shape);
-
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspace));
-  const auto alignment = static_cast<std::uint32_t>(shape.alignment);
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(preference, operand, alignment);
-  }
-  int found = 0;
-  cublasLtMatmulHeuristicResult_t best{};
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_, fresh->description, fresh->a.layout, fresh->b.layout, fresh->c.layout,
-      fresh->c.layout, preference, 1, &best, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
-  check(status, "cublasLtMatmulAlgoGetHeuristic");
-  if (found == 0) throw DeviceError("cuBLASLt has no algorithm for a matrix product");
-  fresh->algorithm = best.algo;
+  check(choose_algorithm(handle_, fresh->description, fresh->a, fresh->b, fresh->c, kWorkspace,
+                         shape.alignment, fresh->algorithm),
+        "cublasLtMatmulAlgoGetHeuristic");
   plan = std::move(fresh);
   return *plan;
 }

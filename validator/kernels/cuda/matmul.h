@@ -59,4 +59,28 @@ struct MatmulLayout {
   cublasLtMatrixLayout_t layout = nullptr;
 };
 
+/// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
+/// `alignment` bytes. Returns why there is none; a caller says what it was for.
+inline cublasStatus_t choose_algorithm(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                                       const MatmulLayout& a, const MatmulLayout& b,
+                                       const MatmulLayout& c, std::int64_t workspace,
+                                       std::int64_t alignment, cublasLtMatmulAlgo_t& choice) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, operand, static_cast<std::uint32_t>(alignment));
+  int found = 0;
+  cublasLtMatmulHeuristicResult_t best{};
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, description, a.layout, b.layout, c.layout, c.layout, preference, 1, &best, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  choice = best.algo;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 }  // namespace shardplan::validator::cuda
