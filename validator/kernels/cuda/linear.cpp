@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <string>
 
-#include "base/checked.h"
 #include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
@@ -23,21 +21,17 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
 }  // namespace
 
 Linear::Shape Linear::Shape::rounded() const {
-  constexpr std::int64_t kLeast = 16, kParts = 8;
   Shape shape = *this;
   std::int64_t& tokens = transpose_b ? shape.k : shape.n;
-  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tokens)));
-  tokens = round_up(tokens, std::max(kLeast, octave / kParts));
+  tokens = rounded_tokens(tokens);
   return shape;
 }
 
 struct Linear::Plan {
   explicit Plan(const Shape& shape)
-      : a(shape.dtype, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
-          shape.a_stride),
-        b(shape.dtype, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
-          shape.b_stride),
-        c(shape.dtype, shape.m, shape.n, shape.c_stride) {
+      : a(shape.dtype, extent_of_a(shape)),
+        b(shape.dtype, extent_of_b(shape)),
+        c(shape.dtype, extent_of_c(shape)) {
     check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     set(description, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -51,11 +45,19 @@ struct Linear::Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// For the tokens of `shape`, whose rounded shape is the plan's: they are columns in all layouts.
+  static MatmulExtent extent_of_a(const Shape& s) {
+    return s.transpose_a ? MatmulExtent{s.k, s.m, s.a_stride} : MatmulExtent{s.m, s.k, s.a_stride};
+  }
+  static MatmulExtent extent_of_b(const Shape& s) {
+    return s.transpose_b ? MatmulExtent{s.n, s.k, s.b_stride} : MatmulExtent{s.k, s.n, s.b_stride};
+  }
+  static MatmulExtent extent_of_c(const Shape& s) { return {s.m, s.n, s.c_stride}; }
+
+  /// For the tokens of `shape`, whose rounded shape is the plan's.
   void resize(const Shape& shape) const {
-    a.set_columns(shape.transpose_a ? shape.m : shape.k);
-    b.set_columns(shape.transpose_b ? shape.k : shape.n);
-    c.set_columns(shape.n);
+    a.resize(extent_of_a(shape));
+    b.resize(extent_of_b(shape));
+    c.resize(extent_of_c(shape));
   }
 
   MatmulLayout a;

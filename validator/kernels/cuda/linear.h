@@ -50,7 +50,7 @@ class Linear {
     std::int64_t alignment;  ///< bytes, of the least aligned operand
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
-    /// With up to an eighth more tokens.
+    /// With rounded tokens (matmul.h).
     Shape rounded() const;
   };
   struct Plan;
@@ -60,8 +60,7 @@ class Linear {
   Plan& plan_for(const Shape& shape);
 
   cublasLtHandle_t handle_ = nullptr;
-  /// The heuristic's choice, asked for once a rounded shape: what an expert is given changes with
-  /// each step, and to ask takes the host longer than the product takes the GPU.
+  /// The heuristic's choice, asked for once a rounded shape.
   std::map<Shape, std::unique_ptr<Plan>> plans_;
 };
 
