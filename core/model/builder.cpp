@@ -315,8 +315,9 @@ void ModelBuilder::adapt_experts(ParameterId parameter, std::string_view name) {
     return;
   }
   const auto& targets = options_.lora->parameters;
-  if (std::none_of(targets.begin(), targets.end(),
-                   [&](const std::string& target) { return full.ends_with(target); }))
+  if (std::none_of(targets.begin(), targets.end(), [&](const std::string& target) {
+        return full == target || full.ends_with("." + target);
+      }))
     return;
   const std::int64_t count = p.shape[0], out = p.shape[1], in = p.shape[2];
   LoraModules lora;

@@ -91,6 +91,12 @@ inline DecoderSpec adapted(DecoderSpec spec, std::vector<std::string> targets,
   return spec;
 }
 
+/// The same with adapters beside weights of the experts too.
+inline DecoderSpec with_experts(DecoderSpec spec, std::vector<std::string> parameters) {
+  spec.lora->parameters = std::move(parameters);
+  return spec;
+}
+
 struct TestRun {
   TrainingOptions options;
   std::int64_t micro_batch = 2, sequence = 5;

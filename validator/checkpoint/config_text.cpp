@@ -68,6 +68,7 @@ std::string adapter_config_text(const EngineJob& job) {
                     {"bias", "none"},
                     {"fan_in_fan_out", std::get<DecoderSpec>(job.network).family == "gpt2"},
                     {"target_modules", all ? Json("all-linear") : Json(lora.targets)},
+                    {"target_parameters", lora.parameters.empty() ? Json() : Json(lora.parameters)},
                     {"inference_mode", true}};
   return config.dump(2) + "\n";
 }

@@ -4,7 +4,7 @@ namespace shardplan::validator {
 
 int RankPlace::keeper(const Unit& unit) const {
   if (sharding.parts(unit) > 1) return rank;
-  if (unit.kind == Unit::Kind::experts)
+  if (unit.of_experts())
     return rank - sharding.copy * data_stride * (sharding.world / sharding.copies);
   return rank - sharding.rank * data_stride;
 }

@@ -53,8 +53,8 @@ std::int64_t columns_of(const ParameterSpec& p) {
 
 std::vector<std::int64_t> shape_of(const ParameterSpec& p, const PretrainedRows& part) {
   if (p.whole.dimensions() == 1) return {part.count};
-  if (part.transposed) return {columns_of(p), part.count};
-  return {part.count, columns_of(p)};
+  const auto [rows, columns] = part.shape(columns_of(p));
+  return {rows, columns};
 }
 
 /// A file of whole tensors; in one rank's hands.
@@ -149,14 +149,14 @@ void place_rows(const EngineJob& job, const Source& from, const ParameterSpec& p
     const std::byte* values =
         from.bytes.data() + static_cast<std::size_t>(piece.first - from.here.first) * size;
     const std::int64_t first = piece.first - moved - start;  // of the part, row by row
-    if (!part.transposed) {
+    if (part.in_order()) {
       std::memcpy(begin + static_cast<std::size_t>(first) * size, values,
                   static_cast<std::size_t>(piece.count) * size);
       return;
     }
     for (std::int64_t i = first; i < first + piece.count; ++i, values += size)
-      std::memcpy(begin + static_cast<std::size_t>(i % columns * part.count + i / columns) * size,
-                  values, size);
+      std::memcpy(begin + static_cast<std::size_t>(part.stored_at(i, columns)) * size, values,
+                  size);
   });
 }
 

@@ -21,6 +21,19 @@ MlpRanks mlp_ranks(const TensorRanks& ranks, const BlockParts& parts) {
 
 }  // namespace
 
+UnitTensors& BlockParts::unit(Unit::Kind kind) {
+  switch (kind) {
+    case Unit::Kind::experts:
+      return experts.unit;
+    case Unit::Kind::quantized:
+      return quantized.unit;
+    case Unit::Kind::expert_adapters:
+      return adapters.experts;
+    default:
+      return adapters.unit;
+  }
+}
+
 BlockActivations in_the_place_of(const BlockActivations& other) {
   BlockActivations a = other;
   if (a.mlp.counted) a.mlp.counted = std::make_shared<std::vector<std::int32_t>>();
@@ -69,7 +82,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   a.rstd2 = tensor("rstd2", statistic, {part()});
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
   a.mlp = mlp_->allocate(arena, name, keep, shared.mlp);
-  if (adapters_.rank > 0) a.low = allocate_low_rank(arena, name, adapters_, rows, dtype_);
+  a.low = allocate_low_rank(arena, name, adapters_, {rows, mlp_->slots()}, dtype_);
   a.fp8_scales = allocate_fp8_scales(arena, name, fp8_, spec_);
   return a;
 }

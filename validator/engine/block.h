@@ -69,6 +69,9 @@ struct BlockParts {
   BlockQuantized quantized;
   BlockAdapters adapters;  ///< without what a pass keeps
   BlockFp8 fp8;            ///< the same
+
+  /// That of a kind.
+  UnitTensors& unit(Unit::Kind kind);
 };
 
 class Block {

@@ -36,12 +36,12 @@ void BlockLinears::forward(Linear l, const Tensor& y, const Tensor& x, bool bias
   } else {
     device_.linear_forward(y, x, weight(l), added);
   }
-  adapters_.forward(device_, l, y, x);
+  adapters_.beside(l).forward(device_, y, x);
 }
 
 void BlockLinears::repeat_read(Linear l, const Tensor& x) const {
   if (fp8_.any()) Fp8Linear(ranks_, fp8_, l).repeat(x, weight(l));
-  adapters_.repeat(device_, l, x);
+  adapters_.beside(l).repeat(device_, x);
 }
 
 bool BlockLinears::backward(Linear l, const Tensor& dy, const Tensor& x, const Tensor& dx) const {
@@ -51,14 +51,15 @@ bool BlockLinears::backward(Linear l, const Tensor& dy, const Tensor& x, const T
     device_.linear_backward_bias(slope, dy, add);
   const Tensor slope = block_.slope(at.weight);
   if (!slope.empty() && !fp8_.any()) device_.linear_backward_weight(slope, dy, x, add);
-  adapters_.backward(device_, l, dy, x);
+  const LinearAdapters beside = adapters_.beside(l);
+  beside.backward(device_, dy, x);
   if (!adapters_.needs_input(l)) return false;
   if (fp8_.any()) {
     Fp8Linear(ranks_, fp8_, l).backward(slope, add, dx, dy, x, weight(l));
   } else {
     device_.linear_backward_input(dx, dy, weight(l));
   }
-  adapters_.add_input_gradient(device_, l, dx);
+  beside.add_input_gradient(device_, dx);
   return true;
 }
 

@@ -146,9 +146,7 @@ class Decoder final : public Network {
       const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
       for_each_part(pass, i, [&](int part) {
-        const OpenGradient open = gradients.open(part);
-        if (units()[index(part)].frozen) return;
-        (spec_.lora ? parts.adapters.unit : parts.experts.unit).gradient = open;
+        parts.unit(units()[index(part)].kind).gradient = gradients.open(part);
       });
       block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_,
                       parts);
@@ -213,18 +211,13 @@ class Decoder final : public Network {
   BlockParts parts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
     BlockParts parts;
     parts.fp8 = fp8_;
+    if (spec_.experts) parts.experts = {{}, &*experts_, &tally_};
+    parts.quantized.room = widened_;
+    if (spec_.lora)
+      parts.adapters = {.parameters = &block_.adapters(), .lowest = begins(pass) && i == 0};
     for_each_part(pass, i, [&](int part) {
-      const UnitTensors unit{&units()[index(part)], weights.acquire(part), {}};
-      if (unit.unit->kind == Unit::Kind::experts) {
-        parts.experts = {unit, &*experts_, &tally_};
-      } else if (unit.unit->kind == Unit::Kind::quantized) {
-        parts.quantized = {unit, widened_};
-      } else {
-        parts.adapters = {.parameters = &block_.adapters(),
-                          .unit = unit,
-                          .low = {},
-                          .lowest = begins(pass) && i == 0};
-      }
+      const Unit& unit = units()[index(part)];
+      parts.unit(unit.kind) = {&unit, weights.acquire(part), {}};
     });
     return parts;
   }

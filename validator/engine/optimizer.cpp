@@ -31,8 +31,7 @@ void Optimizer::reduce_norm(const Tensor& norm) {
 /// share each layer have alike only the first rank's, and no copy of another stage's. Undivided
 /// states beside divided experts are the first rank's to count.
 std::vector<ElementRange> Optimizer::counted(const Unit& unit) const {
-  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && unit.kind != Unit::Kind::experts)
-    return {};
+  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && !unit.of_experts()) return {};
   const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
   std::vector<ElementRange> ranges;
   std::int64_t begin = 0;

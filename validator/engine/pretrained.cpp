@@ -27,14 +27,11 @@ const StoredTensor& find(const Safetensors& file, const std::string& name) {
   throw InputError({.file = file.path(), .key = name, .message = "this tensor is missing"});
 }
 
-/// Where element (row, column) of the engine's rows is stored.
+/// Where the elements of the engine's rows are stored.
 struct RowSource {
   const StoredTensor& tensor;
-  std::int64_t rows, columns;
-  bool transposed;
-  std::int64_t index(std::int64_t i) const {
-    return transposed ? i % columns * rows + i / columns : i;
-  }
+  PretrainedRows rows;
+  std::int64_t columns;
 };
 
 RowSource checked(const StoredTensor& tensor, const std::string& name, const PretrainedRows& part,
@@ -47,13 +44,13 @@ RowSource checked(const StoredTensor& tensor, const std::string& name, const Pre
   if (tensor.shape.empty())
     throw InputError({.file = tensor.file, .key = name, .message = "a tensor without dimensions"});
   const std::int64_t across = part.transposed ? tensor.shape.front() : tensor.shape.back();
-  const std::int64_t expected = columns > 1 ? columns : across;
+  const std::int64_t expected = columns > 1 ? columns * part.experts_last : across;
   if (numel != part.count * columns || across != expected)
     throw InputError({.file = tensor.file,
                       .key = name,
                       .message = fmt::format("{} elements", numel),
                       .expected = fmt::format("{} × {}", part.count, columns)});
-  return {tensor, part.count, columns, part.transposed};
+  return {tensor, part, columns};
 }
 
 /// Elements [first, first + count) of a source into the device's tensor.
@@ -66,8 +63,8 @@ void upload(Backend& device, const Tensor& to, const RowSource& source, std::int
       const std::int64_t count = std::min(kChunk, to.numel() - done);
       values.resize(static_cast<std::size_t>(count));
       for (std::int64_t i = 0; i < count; ++i)
-        values[static_cast<std::size_t>(i)] = static_cast<T>(
-            static_cast<host::Wide<T>>(source.tensor.element(source.index(first + done + i))));
+        values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<host::Wide<T>>(
+            source.tensor.element(source.rows.stored_at(first + done + i, source.columns))));
       device.upload(to.slice(done, count), std::as_bytes(std::span(values)));
     }
   });
@@ -121,7 +118,7 @@ void load_unit(const Loading& from, const Unit& unit, int index) {
   const Tensor resident = trainer.weights().resident(index);
   const ElementRange here = resident_range(unit, trainer.sharding());
   // A checkpoint of the base alone: adapters begin as they do without one.
-  if (unit.kind == Unit::Kind::adapters &&
+  if (unit.adapts() &&
       !from.has(from.rows_of(unit.name, unit.parameters.front().name).front().name))
     return initialise_unit(trainer.runtime(), unit, trainer.sharding(), resident, trainer.seed());
   trainer.runtime().device.zero(resident);

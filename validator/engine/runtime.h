@@ -35,9 +35,7 @@ struct Runtime {
   HostSide* host = nullptr;  ///< of runs that offload
 
   /// The ranks that have the same parameters of a unit: ZeRO divides its states over them.
-  Communicator& ranks_of(const Unit& unit) const {
-    return unit.kind == Unit::Kind::experts ? copies : ranks;
-  }
+  Communicator& ranks_of(const Unit& unit) const { return unit.of_experts() ? copies : ranks; }
 };
 
 /// A collective in line with the computation: what is enqueued before makes its inputs, what is
@@ -72,11 +70,11 @@ struct Sharding {
   /// Parts that a unit's states are divided into.
   int parts(const Unit& unit) const {
     if (undivided(unit)) return 1;
-    return unit.kind == Unit::Kind::experts ? copies : world;
+    return unit.of_experts() ? copies : world;
   }
   int part(const Unit& unit) const {
     if (undivided(unit)) return 0;
-    return unit.kind == Unit::Kind::experts ? copy : rank;
+    return unit.of_experts() ? copy : rank;
   }
   /// Elements of a unit with padding, so that all parts are equal and aligned.
   std::int64_t padded(const Unit& unit) const {

@@ -29,6 +29,8 @@ SlotMap map_slots(const std::vector<Unit>& units, const Sharding& sharding, bool
       slot = find(block % 2 == 1 ? "adapters.even" : "adapters.odd");  // of the block before
     } else if (unit.kind == Unit::Kind::experts) {
       slot = find(block % 2 == 1 ? "experts.even" : "experts.odd");  // of the block before
+    } else if (unit.kind == Unit::Kind::expert_adapters) {
+      slot = find(block % 2 == 1 ? "expert_adapters.even" : "expert_adapters.odd");
     } else if (tied) {
       slot = find(unit.name);
     } else {

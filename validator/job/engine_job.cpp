@@ -133,7 +133,10 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
 LoraSpec lora_of(const Lora& lora, std::optional<double> alpha) {
   const auto rank = static_cast<double>(lora.rank);
   const double factor = alpha.value_or(rank) / (lora.rank_stabilized ? std::sqrt(rank) : rank);
-  LoraSpec spec{.rank = lora.rank, .scale = static_cast<float>(factor), .targets = lora.targets};
+  LoraSpec spec{.rank = lora.rank,
+                .scale = static_cast<float>(factor),
+                .targets = lora.targets,
+                .parameters = lora.parameters};
   if (lora.base == Quantization::nf4) spec.base = BaseStore::nf4;
   if (lora.base == Quantization::nf4_double) spec.base = BaseStore::nf4_double;
   return spec;

@@ -53,12 +53,28 @@ std::vector<LayerRows> layers_of(const DecoderSpec& s, Linear l) {
   return {{gpt2 ? "c_proj" : "down_proj", 0, s.hidden}};
 }
 
-AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
-  AdapterParameters adapters{.rank = s.lora->rank, .scale = s.lora->scale};
+bool AdapterParameters::any(bool of_experts) const {
+  return std::any_of(linears.begin(), linears.end(), [&](const OfLinear& of) {
+    return !of.parts.empty() && of.of_experts == of_experts;
+  });
+}
+
+std::string_view expert_matrix(Linear l) {
+  return l == Linear::up ? "gate_up_proj" : "down_proj";
+}
+
+bool is_adapted_expert(const DecoderSpec& s, Linear l) {
+  const std::string name = ".mlp.experts." + std::string(expert_matrix(l));
+  const std::vector<std::string>& targets = s.lora->parameters;
+  return std::any_of(targets.begin(), targets.end(),
+                     [&](const std::string& target) { return name.ends_with("." + target); });
+}
+
+void add_adapters(Unit& unit, const DecoderSpec& s, AdapterParameters& adapters) {
   for (const Linear l : kLinears) {
     const bool of_experts = s.experts && (l == Linear::up || l == Linear::down);
-    if (of_experts) continue;  // no linear layers of transformers: they stay as they are
-    AdapterParameters::OfLinear& of = adapters.linears[static_cast<std::size_t>(l)];
+    if (of_experts) continue;  // no linear layers of transformers
+    AdapterParameters::OfLinear& of = adapters.of(l);
     std::int64_t rows = 0;
     for (LayerRows& layer : layers_of(s, l)) {
       if (!is_adapted(s, layer)) continue;
@@ -77,7 +93,22 @@ AdapterParameters add_adapters(Unit& unit, const DecoderSpec& s) {
     of.a = add_parameter(unit, name + ".lora_A", {parts * adapters.rank, inputs}, a);
     of.b = add_parameter(unit, name + ".lora_B", {rows, adapters.rank}, {});
   }
-  return adapters;
+}
+
+void add_expert_adapters(Unit& unit, const DecoderSpec& s, AdapterParameters& adapters) {
+  for (const Linear l : {Linear::up, Linear::down}) {
+    if (!is_adapted_expert(s, l)) continue;
+    const MatrixSides sides = sides_of(s, l);
+    const std::string name(name_of(l));
+    const Init a{.kind = Init::Kind::normal,
+                 .stddev = 1 / std::sqrt(3.0F * static_cast<float>(sides.inputs))};
+    const std::int64_t experts = s.experts_here(), rank = adapters.rank;
+    adapters.of(l) = {
+        .a = add_parameter(unit, name + ".lora_A", {experts, rank, sides.inputs}, a),
+        .b = add_parameter(unit, name + ".lora_B", {experts, sides.outputs, rank}, {}),
+        .parts = {{std::string(expert_matrix(l)), 0, sides.outputs}},
+        .of_experts = true};
+  }
 }
 
 }  // namespace shardplan::validator

@@ -82,13 +82,19 @@ DecoderLayout lay_out(const DecoderSpec& s) {
     layout.units.push_back(std::move(block));
     if (s.lora) {
       Unit adapters{.name = fmt::format("blocks.{}.adapters", i), .kind = Unit::Kind::adapters};
-      layout.adapters = add_adapters(adapters, s);
-      layout.units.push_back(std::move(adapters));
+      layout.adapters = {.rank = s.lora->rank, .scale = s.lora->scale};
+      add_adapters(adapters, s, layout.adapters);
+      if (layout.adapters.any(false)) layout.units.push_back(std::move(adapters));
     }
     if (!s.experts) continue;
     Unit experts{.name = fmt::format("blocks.{}.experts", i), .kind = Unit::Kind::experts};
     layout.experts = add_experts(experts, s);
     layout.units.push_back(std::move(experts));
+    if (!s.lora) continue;
+    Unit adapters{.name = fmt::format("blocks.{}.expert_adapters", i),
+                  .kind = Unit::Kind::expert_adapters};
+    add_expert_adapters(adapters, s, layout.adapters);
+    if (layout.adapters.any(true)) layout.units.push_back(std::move(adapters));
   }
 
   Unit head{.name = "head", .kind = Unit::Kind::head};
@@ -98,7 +104,7 @@ DecoderLayout lay_out(const DecoderSpec& s) {
     layout.head = add_parameter(head, "head.weight", {s.padded_vocabulary(), s.hidden}, table);
   layout.head_unit = static_cast<int>(layout.units.size());
   layout.units.push_back(std::move(head));
-  for (Unit& unit : layout.units) unit.frozen = s.lora && unit.kind != Unit::Kind::adapters;
+  for (Unit& unit : layout.units) unit.frozen = s.lora && !unit.adapts();
   number_elements(layout.units);
   return layout;
 }

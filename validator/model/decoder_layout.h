@@ -42,9 +42,10 @@ struct DecoderLayout {
 
   int embedding_unit = 0, head_unit = kNone;
   bool quantized = false;  ///< blocks have a unit of bytes, with their matrices
-  /// A block's own unit, and those of its experts, its matrices of 4 bits and its adapters.
+  /// A block's own unit, and those of its experts, its matrices of 4 bits and the adapters of both.
   int units_of_block() const {
-    return 1 + (block.router < 0 ? 0 : 1) + (quantized ? 1 : 0) + (adapters.rank > 0 ? 1 : 0);
+    return 1 + (block.router < 0 ? 0 : 1) + (quantized ? 1 : 0) + (adapters.any(false) ? 1 : 0) +
+           (adapters.any(true) ? 1 : 0);
   }
   int block_unit(std::int64_t i) const {
     return embedding_unit + 1 + units_of_block() * static_cast<int>(i);

@@ -79,7 +79,33 @@ std::vector<PretrainedRows> adapter_rows(const DecoderSpec& s, const std::string
   return rows;
 }
 
+/// Of the adapters of experts, as peft 0.21 saves them (tuners/lora/layer.py, ParamWrapper): A is
+/// [experts · rank, inputs], B [outputs, rank · experts] in which the expert is the faster. Each
+/// parameter of a module is wrapped by itself, the first one innermost.
+PretrainedRows expert_adapter_rows(const DecoderSpec& s, const std::string& prefix, bool up,
+                                   const std::string& kind) {
+  const std::int64_t experts = s.experts->count;
+  const bool inside = up && is_adapted_expert(s, Linear::down);
+  const std::string name =
+      prefix + "mlp.experts." + (inside ? "base_layer." : "") + kind.substr(1) + ".weight";
+  if (kind == ".lora_A") return {name, 0, experts * s.lora->rank};
+  return {.name = name,
+          .count = experts * sides_of(s, up ? Linear::up : Linear::down).outputs,
+          .experts_last = experts};
+}
+
 }  // namespace
+
+std::int64_t PretrainedRows::stored_at(std::int64_t i, std::int64_t columns) const {
+  if (transposed) return i % columns * count + i / columns;
+  const std::int64_t each = count / experts_last * columns;  // elements of an expert
+  return i % each * experts_last + i / each;
+}
+
+std::array<std::int64_t, 2> PretrainedRows::shape(std::int64_t columns) const {
+  if (transposed) return {columns, count};
+  return {count / experts_last, columns * experts_last};
+}
 
 std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::string& unit,
                                             const std::string& parameter,
@@ -94,6 +120,8 @@ std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::str
   const auto whole = [&](std::string_view name, std::int64_t rows) {
     return PretrainedRows{prefix + std::string(name) + kind, 0, rows, transposed};
   };
+  if (unit.ends_with(".expert_adapters"))
+    return {expert_adapter_rows(s, prefix, module == "up", kind)};
   if (unit.ends_with(".adapters")) return adapter_rows(s, prefix, module, kind);
   if (unit.ends_with(".experts")) return expert_rows(s, prefix, module == "up", is_stored);
   if (module == "router") {

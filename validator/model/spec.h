@@ -51,12 +51,13 @@ enum class BaseStore : std::uint8_t {
   nf4_double,  ///< and their scales in 8
 };
 
-/// Low-rank matrices are trained beside linear layers of the blocks, and nothing else is (LoRA,
-/// arXiv 2106.09685): y = x wᵀ + scale · (x aᵀ) bᵀ.
+/// Low-rank matrices are trained beside linear layers of the blocks and matrices of experts, and
+/// nothing else is (LoRA, arXiv 2106.09685): y = x wᵀ + scale · (x aᵀ) bᵀ.
 struct LoraSpec {
   std::int64_t rank = 0;
   float scale = 1;
   std::vector<std::string> targets;  ///< the layers' names in transformers, or "all-linear" alone
+  std::vector<std::string> parameters;  ///< ends of the names of experts' weights there
   BaseStore base = BaseStore::values;
 };
 

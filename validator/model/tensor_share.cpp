@@ -105,6 +105,7 @@ using Place = void (*)(ParameterSpec&, const DecoderSpec&);
 Place place_in(Unit::Kind kind) {
   switch (kind) {
     case Unit::Kind::experts:
+    case Unit::Kind::expert_adapters:
       return place_experts;
     case Unit::Kind::quantized:
       return place_bytes;

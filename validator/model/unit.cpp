@@ -25,7 +25,7 @@ void number_elements(std::vector<Unit>& units) {
   std::int64_t next = 0;
   for (const bool adapters : {false, true})
     for (Unit& unit : units) {
-      if ((unit.kind == Unit::Kind::adapters) != adapters) continue;
+      if (unit.adapts() != adapters) continue;
       unit.first_element = next;
       next = checked_add(next, unit.numel);
     }

@@ -79,7 +79,15 @@ struct QuantizedMatrix {
 struct Unit {
   std::string name;  ///< "embedding", "blocks.3", "blocks.3.experts", "blocks.3.adapters", "head"
   /// Outer units have room of their own where blocks share (slots.h).
-  enum class Kind : std::uint8_t { embedding, block, experts, quantized, adapters, head };
+  enum class Kind : std::uint8_t {
+    embedding,
+    block,
+    experts,
+    quantized,
+    adapters,
+    expert_adapters,
+    head
+  };
   Kind kind = Kind::block;
   std::vector<QuantizedMatrix> quantized;  ///< of units of bytes: all that is in them
   bool frozen = false;  ///< never trained: no gradient, no states; divided from stage 3 on
@@ -88,6 +96,9 @@ struct Unit {
   std::int64_t first_element = 0;  ///< of the undivided model's numbering, for random bits
 
   DType stored_as(DType model) const { return kind == Kind::quantized ? DType::i8 : model; }
+  /// Divided as experts are, among ranks that have other experts of each layer.
+  bool of_experts() const { return kind == Kind::experts || kind == Kind::expert_adapters; }
+  bool adapts() const { return kind == Kind::adapters || kind == Kind::expert_adapters; }
   /// Parameter `index` in the unit's flat array; empty when index is negative, or the array empty.
   Tensor parameter(const Tensor& flat, int index) const {
     if (index < 0 || flat.empty()) return {};

@@ -197,10 +197,7 @@ class WorkList {
     const NativeBlock& b = n_.layout.block;
     const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
     const auto activation = some_rows(n_, KernelKind::elementwise, rows, 2 * b.up + b.inner, b.up);
-    if (b.experts > 0) {
-      add_experts_backward(activation);
-      return true;
-    }
+    if (b.experts > 0) return add_experts_backward(activation);
     gather();  // the gradient of the block's result
     if (!add_block_linear_backward(NativeLinear::down, b.hidden, b.inner)) return false;
     add(activation);
@@ -211,25 +208,48 @@ class WorkList {
   }
   /// Of all experts of the rank.
   void add_experts_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
-    if (n_.narrow()) return add_narrow(NarrowWork(n_, l).forward(false));
-    add(expert_product(n_, outputs, inputs));
+    if (n_.narrow()) {
+      add_narrow(NarrowWork(n_, l).forward(false));
+    } else {
+      add(expert_product(n_, outputs, inputs));
+    }
+    if (n_.layout.block.of(l).parts == 0) return;
+    const std::int64_t rank = n_.layout.block.rank;
+    add(expert_product(n_, rank, inputs));
+    add(expert_product(n_, outputs, rank));
   }
-  void add_experts_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
-    if (n_.narrow()) return add_narrow(NarrowWork(n_, l).backward());
-    if (!n_.frozen()) add(expert_weight_gradient(n_, outputs, inputs));
-    add(expert_product(n_, inputs, outputs));
+  /// False: the pass ends there.
+  bool add_experts_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    const std::int64_t rank = n_.layout.block.rank;
+    const bool adapted = n_.layout.block.of(l).parts > 0;
+    if (adapted) {
+      add(expert_weight_gradient(n_, outputs, rank));  // of b
+      add(expert_product(n_, rank, outputs));          // of what a made
+      add(expert_weight_gradient(n_, rank, inputs));   // of a
+    }
+    if (l == lowest_) return false;
+    if (n_.narrow()) {
+      add_narrow(NarrowWork(n_, l).backward());
+    } else {
+      if (!n_.frozen()) add(expert_weight_gradient(n_, outputs, inputs));
+      add(expert_product(n_, inputs, outputs));
+    }
+    if (adapted) add(expert_product(n_, inputs, rank));
+    return true;
   }
-  void add_experts_backward(const Kernel& activation) {
+  /// False: the pass ends there.
+  bool add_experts_backward(const Kernel& activation) {
     const NativeBlock& b = n_.layout.block;
     add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 3 * b.hidden, b.hidden));
     send_rows();
-    add_experts_linear_backward(NativeLinear::down, b.hidden, b.inner);
+    if (!add_experts_linear_backward(NativeLinear::down, b.hidden, b.inner)) return false;
     add(activation);
-    add_experts_linear_backward(NativeLinear::up, b.up, b.hidden);
+    if (!add_experts_linear_backward(NativeLinear::up, b.up, b.hidden)) return false;
     send_rows();
     add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
     add_linear_backward(n_.rows, b.experts, b.hidden, n_.frozen());
     combine();
+    return true;
   }
 
   NativeWork take() { return std::move(work_); }

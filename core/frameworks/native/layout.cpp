@@ -86,12 +86,13 @@ NativeBlock read_block(const Model& model, std::int64_t tensor) {
   return b;
 }
 
-/// Copies of each token that the first product over experts reads.
+/// Copies of each token that experts read.
 std::int64_t experts_per_token(const Model& model) {
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::grouped_linear)
-        return segment.graph.value(op.in[0]).extent.per / model.facts.hidden;
+      if (op.kind == OpKind::gather_rows &&
+          segment.graph.value(op.out).extent.per == op.side.per * model.facts.hidden)
+        return op.side.per;
   return 0;
 }
 
@@ -150,10 +151,16 @@ std::int64_t quantized_bytes(std::int64_t elements, Quantization stored) {
          round_up((ceil_div(blocks, kScales) + 1) * kFloat, kElements);
 }
 
-/// The adapters of a block, and its matrices where they have 4 bits. All else is frozen.
-void read_adapters(const Model& model, NativeLayout& layout) {
+/// Whether a block's adapters are those of its experts' matrices, of all experts together.
+bool adapts_experts(const Parameter& p) {
+  return p.adapter && contains(p.name, "mlp.experts.");
+}
+
+/// The adapters of a block and of its experts, which `experts` ranks divide, and its matrices where
+/// they have 4 bits. All else is frozen.
+void read_adapters(const Model& model, std::int64_t experts, NativeLayout& layout) {
   NativeBlock& b = layout.block;
-  UnitSize adapters;
+  UnitSize adapters, expert_adapters;
   Quantization stored = Quantization::none;
   for (const Parameter& p : model.parameters) {
     if (!contains(p.name, "{}")) continue;
@@ -163,17 +170,24 @@ void read_adapters(const Model& model, NativeLayout& layout) {
       of.elements = checked_add(of.elements, p.numel);
     }
     if (!p.adapter) continue;
-    adapters.add(p.name, p.numel);
+    const bool beside_experts = adapts_experts(p);
+    if (beside_experts) {
+      expert_adapters.add(p.name, p.numel / experts);
+    } else {
+      adapters.add(p.name, p.numel);
+    }
     NativeAdapters& of = b.adapters[linear_of(p.name)];
     if (contains(p.name, ".lora_A.")) {
-      b.rank = p.shape.front();
+      b.rank = beside_experts ? p.shape.front() / b.experts : p.shape.front();
       ++of.parts;
     } else {
       of.rows += p.shape.front();
     }
   }
   if (b.rank == 0) return;
-  layout.adapters = {adapters.total(), model.facts.layers};
+  if (adapters.total() > 0) layout.adapters = {adapters.total(), model.facts.layers};
+  if (expert_adapters.total() > 0)
+    layout.expert_adapters = {expert_adapters.total(), model.facts.layers, true};
   for (NativeUnit* u : {&layout.embedding, &layout.blocks.front(), &layout.experts, &layout.head})
     u->frozen = true;
   if (stored == Quantization::none) return;
@@ -183,7 +197,8 @@ void read_adapters(const Model& model, NativeLayout& layout) {
     if (of.elements > 0) layout.quantized.elements += quantized_bytes(of.elements, stored);
 }
 
-NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
+NativeLayout decoder_layout(const Model& model, const Parallel& parallel) {
+  const std::int64_t tensor = parallel.tensor;
   NativeLayout layout;
   layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary * tensor) / tensor;
   layout.tied = true;
@@ -208,7 +223,7 @@ NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   layout.blocks = {{block.total(), model.facts.layers}};
   layout.block = read_block(model, tensor);
   read_experts(model, layout);
-  read_adapters(model, layout);
+  read_adapters(model, parallel.expert, layout);
   layout.rotary = model.facts.model_type != "gpt2";
   layout.head_dim = layout.block.query_width / layout.block.query_heads;
   return layout;
@@ -235,7 +250,7 @@ NativeLayout perceptron_layout(const Model& model) {
 std::vector<NativeUnit> NativeLayout::units() const {
   std::vector<NativeUnit> all = blocks;
   if (decoder) {
-    all.insert(all.end(), {experts, quantized, adapters});
+    all.insert(all.end(), {experts, quantized, adapters, expert_adapters});
     all.insert(all.begin(), embedding);
     all.push_back(head);
   }
@@ -244,7 +259,7 @@ std::vector<NativeUnit> NativeLayout::units() const {
 }
 
 std::vector<NativeUnit> NativeLayout::units_of_block() const {
-  std::vector<NativeUnit> all{blocks.front(), experts, quantized, adapters};
+  std::vector<NativeUnit> all{blocks.front(), experts, quantized, adapters, expert_adapters};
   std::erase_if(all, [](const NativeUnit& u) { return u.count == 0; });
   return all;
 }
@@ -255,7 +270,7 @@ NativeLayout native_layout(const Model& model, const Parallel& parallel) {
   const std::string& type = model.facts.model_type;
   if (type == "mlp") return perceptron_layout(model);
   if (std::find(kDecoders.begin(), kDecoders.end(), type) == kDecoders.end()) refuse(model);
-  return decoder_layout(model, parallel.tensor);
+  return decoder_layout(model, parallel);
 }
 
 }  // namespace shardplan

@@ -24,6 +24,8 @@ struct NativeUnit {
 
 /// The matrices of a block.
 enum class NativeLinear : std::uint8_t { qkv, out, up, down };
+inline constexpr std::array kNativeLinears{NativeLinear::qkv, NativeLinear::out, NativeLinear::up,
+                                           NativeLinear::down};
 
 /// Whether ranks that share a layer have columns of the matrix, and sum what they make of theirs;
 /// else they have rows of it.
@@ -77,11 +79,12 @@ struct NativeLayout {
   bool decoder = true;  ///< otherwise a perceptron: every unit is a block
   bool tied = false;
   NativeUnit embedding, head;
-  std::vector<NativeUnit> blocks;      ///< a decoder has one entry
-  NativeUnit experts{0, 0, true};      ///< of each block
-  NativeUnit adapters{0, 0};           ///< of each block
-  NativeUnit quantized{0, 0};          ///< of each block: its matrices, where they have 4 bits
-  NativeBlock block;                   ///< decoders
+  std::vector<NativeUnit> blocks;          ///< a decoder has one entry
+  NativeUnit experts{0, 0, true};          ///< of each block
+  NativeUnit adapters{0, 0};               ///< of each block
+  NativeUnit expert_adapters{0, 0, true};  ///< of the experts of each block
+  NativeUnit quantized{0, 0};              ///< of each block: its matrices, where they have 4 bits
+  NativeBlock block;                       ///< decoders
   std::vector<std::int64_t> widths;    ///< perceptrons: inputs, then each layer's padded outputs
   std::int64_t padded_vocabulary = 0;  ///< columns of a rank's logits
   bool rotary = false;

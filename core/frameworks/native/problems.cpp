@@ -56,9 +56,6 @@ std::optional<DivisionProblem> native_lora_problem(const Plan& plan) {
     return problem("workload.lora.train_whole",
                    "the native engine has no modules that train as they are beside adapters",
                    "no such list");
-  if (!lora.parameters.empty())
-    return problem("workload.lora.target_parameters",
-                   "the native engine has no adapters of experts", "no such list");
   if (lora.prepare_kbit.value_or(false))
     return problem("workload.lora.prepare_kbit",
                    "the native engine has no parameters of another type than the adapters",
@@ -177,9 +174,6 @@ std::optional<DivisionProblem> native_adapters_problem(const Model& model) {
   if (model.facts.model_type == "mlp")
     return DivisionProblem{"workload.method", "the native engine has no LoRA with an mlp", "full"};
   for (const Parameter& p : model.parameters) {
-    if (p.adapter && p.kind == ParameterKind::expert)
-      return DivisionProblem{"workload.lora.targets",
-                             "the native engine has no adapters of experts", "all-linear"};
     if (p.adapter && p.name.find("{}") == std::string::npos)
       return DivisionProblem{
           "workload.lora.targets",

@@ -103,7 +103,8 @@ struct Native {
       }
     }
     if (!layout.decoder) return sizes;
-    for (const NativeUnit& u : {layout.experts, layout.quantized, layout.adapters})
+    for (const NativeUnit& u :
+         {layout.experts, layout.quantized, layout.adapters, layout.expert_adapters})
       for (std::int64_t i = 0; i < std::min<std::int64_t>(u.count, 2); ++i)
         if (!is_left_out(u)) sizes.push_back(bytes(u));
     if (is_left_out(layout.embedding)) return sizes;
@@ -271,8 +272,9 @@ struct Native {
     std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() + matrix(k.packed) +
                        statistic(k.query_heads) + matrix(k.query_width) + stream() + mlp_products();
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
-    for (const NativeAdapters& of : k.adapters)
-      if (of.parts > 0) sum += matrix(of.parts * k.rank);
+    for (const NativeLinear l : kNativeLinears)
+      if (const std::int64_t columns = k.of(l).parts * k.rank; columns > 0)
+        sum += k.of_experts(l) ? expert_matrix(columns) : matrix(columns);
     return sum + kept_scales();
   }
   std::int64_t everything() const { return products() + renewed(); }

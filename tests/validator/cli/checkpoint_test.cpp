@@ -79,6 +79,27 @@ TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {
                        std::to_string(stage) + (quantized ? " in 4 bits" : ""));
 }
 
+TEST_F(ValidateSaves, adapters_beside_experts_and_of_experts) {
+  for (const int stage : {0, 1, 3})
+    for (const bool quantized : {false, true})
+      for (const bool of_experts : {false, true})
+        expect_same_bits(
+            job_with([&](Json& j) {
+              at_stage(stage, "bf16-master")(j);
+              tiny_experts(j);
+              j["cluster"] = "4xA100-40GB";
+              j["parallel"]["expert"] = 2;
+              j["workload"]["method"] = "lora";
+              Json& lora = j["workload"]["lora"];
+              lora = {{"rank", 4}, {"targets", {"all-linear"}}};
+              if (quantized) lora["quantization"] = "nf4_double";
+              if (of_experts)
+                lora["target_parameters"] = {"experts.gate_up_proj", "experts.down_proj"};
+            }),
+            std::to_string(stage) + (quantized ? " in 4 bits" : "") +
+                (of_experts ? ", of experts" : ""));
+}
+
 TEST_F(ValidateSaves, adapters_of_shared_layers_and_stages) {
   expect_same_bits(job_with([&](Json& j) {
                      at_stage(1, "bf16-master")(j);
@@ -197,6 +218,45 @@ TEST_F(ValidateSaves, adapters_that_weights_reads_beside_their_base) {
   const Json again = told(job, {"--steps", "1", "--weights", path("a") + "/step-2/weights"});
   EXPECT_EQ(steps_of(again).at(0).at("loss"), steps_of(out).at(2).at("loss"));
   EXPECT_NE(steps_of(out).at(2).at("loss"), steps_of(out).at(0).at("loss"));
+}
+
+TEST_F(ValidateSaves, adapters_of_experts_that_weights_reads_beside_their_base) {
+  const auto experts = [&](Json& j) {
+    at_stage(3, "fp32")(j);
+    tiny_experts(j);
+    j["parallel"]["expert"] = 2;
+    j["run"]["steps"] = 3;
+    j["run"].erase("scheduler");
+    j["run"]["data"] = folder_.file("text", std::string(2 * 16 * 2, 'a') + "b");
+  };
+  told(job_with([&](Json& j) {
+         experts(j);
+         j["run"]["steps"] = 1;
+         j["run"]["warmup"] = 0;
+         j["optimizer"]["lr"] = 0;
+       }),
+       {"--save", path("base"), "--save-form", "whole"});
+  const std::string base = path("base") + "/step-1/weights/model.safetensors";
+  for (const Json& parameters :
+       {Json{"experts.gate_up_proj", "experts.down_proj"}, Json{"experts.down_proj"}}) {
+    fs::remove_all(path("a"));
+    const std::string job = job_with([&](Json& j) {
+      experts(j);
+      j["workload"]["method"] = "lora";
+      j["workload"]["lora"] = {
+          {"rank", 4}, {"targets", Json::array()}, {"target_parameters", parameters}};
+    });
+    const Json out = told(
+        job, {"--weights", base, "--save", path("a"), "--save-every", "2", "--save-form", "whole"});
+    ASSERT_TRUE(out.is_object()) << parameters;
+    fs::copy_file(base, path("a") + "/step-2/weights/model.safetensors");
+    const Json again = told(job, {"--steps", "1", "--weights", path("a") + "/step-2/weights"});
+    EXPECT_EQ(steps_of(again).at(0).at("loss"), steps_of(out).at(2).at("loss")) << parameters;
+    EXPECT_NE(steps_of(out).at(2).at("loss"), steps_of(out).at(0).at("loss")) << parameters;
+    const Json config = read_json_file(path("a") + "/step-2/weights/adapter_config.json");
+    EXPECT_EQ(config.at("target_parameters"), parameters);
+    EXPECT_EQ(config.at("target_modules"), Json::array());
+  }
 }
 
 TEST_F(ValidateSaves, no_byte_of_the_device_more_than_between_steps) {

@@ -169,6 +169,27 @@ bool has_all(const std::string&) {
   return true;
 }
 
+/// peft 0.21: A reshapes to [experts, rank, inputs], B to [outputs, rank, experts].
+TEST(PretrainedRows, of_adapters_of_experts_are_one_matrix_each_of_which_b_has_experts_last) {
+  const DecoderSpec s = testing::with_experts(testing::adapted(testing::tiny_mixtral(), {}),
+                                              {"gate_up_proj", "down_proj"});
+  const auto rows = [&](const char* parameter) {
+    return pretrained_rows(s, "blocks.1.expert_adapters", parameter, has_all).at(0);
+  };
+  EXPECT_EQ(rows("up.lora_A").name, "layers.1.mlp.experts.base_layer.lora_A.weight");
+  EXPECT_EQ(rows("down.lora_B").name, "layers.1.mlp.experts.lora_B.weight");
+  EXPECT_EQ(rows("up.lora_A").shape(16), (std::array<std::int64_t, 2>{4 * 3, 16}));
+  EXPECT_TRUE(rows("up.lora_A").in_order());
+  const PretrainedRows b = rows("up.lora_B");
+  EXPECT_EQ(b.shape(3), (std::array<std::int64_t, 2>{24, 3 * 4}));
+  // Expert 2, output 5, rank 1.
+  EXPECT_EQ(b.stored_at((2 * 24 + 5) * 3 + 1, 3), 5 * 12 + 1 * 4 + 2);
+  const DecoderSpec one = testing::with_experts(testing::adapted(testing::tiny_mixtral(), {}),
+                                                {"experts.gate_up_proj"});
+  EXPECT_EQ(pretrained_rows(one, "blocks.0.expert_adapters", "up.lora_B", has_all).at(0).name,
+            "layers.0.mlp.experts.lora_B.weight");
+}
+
 TEST(PretrainedRows, of_experts_are_one_tensor_a_layer_or_one_an_expert) {
   const DecoderSpec s = testing::tiny_mixtral();
   const auto up = pretrained_rows(s, "blocks.1.experts", "up.weight", has_all);

@@ -171,6 +171,42 @@ TEST_P(Adapters, beside_experts_are_predicted_to_the_byte) {
           }
 }
 
+TEST_P(Adapters, of_experts_are_predicted_to_the_byte) {
+  constexpr const char* kBoth = R"(["experts.gate_up_proj", "experts.down_proj"])";
+  for (const double factor : {0.0, 1.25})
+    for (const std::int64_t ranks : {1, 2, 4})
+      for (const char* base : {"none", "nf4", "nf4_double"})
+        for (const char* checkpointing : {"none", "selective", "full"}) {
+          const auto what = fmt::format("{} of 4, {}, {}, {}", ranks, factor, base, checkpointing);
+          const auto of = [&](const Json& model, const char* targets, const char* parameters) {
+            return divided(adapted_experts(adapted(job(model, GetParam(), "4xH200", "bf16-master",
+                                                       checkpointing, 2, 80, 2),
+                                                   targets, base, 5),
+                                           parameters),
+                           ranks, factor);
+          };
+          expect_same(of(mixtral(8, 2), R"(["all-linear"])", kBoth), "mixtral, " + what);
+          expect_same(of(qwen3_moe(), R"(["o_proj"])", R"(["experts.gate_up_proj"])"),
+                      "qwen3_moe, " + what);
+          if (std::string(base) == "none")
+            expect_same(of(mixtral(4, 3), "[]", R"(["down_proj"])"), "experts alone, " + what);
+          if (factor > 0) continue;
+          expect_same(sent(of(mixtral(8, 2), R"(["q_proj"])", kBoth)),
+                      what + ", what blocks keep on the host");
+          if (std::string(checkpointing) == "full")
+            expect_same_offloaded(of(mixtral(8, 2), R"(["all-linear"])", kBoth), what);
+          expect_same(narrowed(of(mixtral(8, 2), R"(["all-linear"])", kBoth), "fp8-rowwise"),
+                      what + ", fp8");
+        }
+  for (const char* model : {"mixtral-8x7b-v0.1", "qwen3-30b-a3b"})
+    expect_same(divided(adapted_experts(adapted(job(model, GetParam(), "8xH200", "bf16-master",
+                                                    "full", 2, 1000),
+                                                R"(["all-linear"])", "none", 16),
+                                        kBoth),
+                        4, 0),
+                model);
+}
+
 TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   const auto refused = [](Json document, const char* key) {
     try {

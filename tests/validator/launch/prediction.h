@@ -121,6 +121,12 @@ inline Json adapted(Json document, const char* targets, const char* base, std::i
   return document;
 }
 
+/// And beside the experts' own matrices.
+inline Json adapted_experts(Json document, const char* parameters) {
+  document["workload"]["lora"]["target_parameters"] = Json::parse(parameters);
+  return document;
+}
+
 inline Json mixtral(std::int64_t experts, std::int64_t per_token) {
   return {{"model_type", "mixtral"},      {"hidden_size", 256},
           {"intermediate_size", 448},     {"num_hidden_layers", 5},

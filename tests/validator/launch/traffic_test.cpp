@@ -161,6 +161,18 @@ TEST_P(Traffic, of_adapters_is_predicted_to_the_byte) {
         }
 }
 
+TEST_P(Traffic, of_adapters_of_experts_is_predicted_to_the_byte) {
+  for (const char* targets : {"[]", R"(["all-linear"])"})
+    for (const char* parameters :
+         {R"(["gate_up_proj"])", R"(["down_proj"])", R"(["gate_up_proj", "down_proj"])"})
+      for (const char* checkpointing : {"none", "full"})
+        expect_same_traffic(adapted_experts(adapted(job(mixtral(8, 2), GetParam(), "4xH200",
+                                                        "bf16-master", checkpointing, 2, 80, 3),
+                                                    targets, "none", 8),
+                                            parameters),
+                            fmt::format("{}, {}, {}", targets, parameters, checkpointing));
+}
+
 TEST_P(Traffic, of_scales_of_fp8_is_predicted_to_the_byte) {
   for (const char* linear : {"fp8-tensorwise", "fp8-rowwise"})
     for (const char* checkpointing : {"none", "selective", "full"})

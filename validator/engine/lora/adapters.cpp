@@ -9,12 +9,11 @@ Columns all_of(const Tensor& x) {
 
 /// Calls visit(columns of y, columns of the low-rank tensor, rows of b) for each adapted layer.
 template <typename Visit>
-void for_each_part(const AdapterParameters& parameters, Linear l, const Tensor& y,
-                   const Tensor& low, const Tensor& b, Visit&& visit) {
-  const std::int64_t rank = parameters.rank;
+void for_each_part(const LinearAdapters& of, const Tensor& y, const Tensor& b, Visit&& visit) {
   std::int64_t first_row = 0, first_column = 0;
-  for (const LayerRows& part : parameters.of(l).parts) {
-    visit(Columns{y, part.first, part.count}, Columns{low, first_column, rank},
+  for (const LayerRows& part : of.parts) {
+    const std::int64_t rank = b.width();
+    visit(Columns{y, part.first, part.count}, Columns{of.low, first_column, rank},
           all_of(b.row_range(first_row, part.count)));
     first_row += part.count;
     first_column += rank;
@@ -23,65 +22,90 @@ void for_each_part(const AdapterParameters& parameters, Linear l, const Tensor& 
 
 }  // namespace
 
+Tensor of_expert(const Tensor& all, std::int64_t e) {
+  if (all.empty()) return all;
+  const std::int64_t rows = all.shape[1], columns = all.shape[2];
+  return all.slice(e * rows * columns, rows * columns).view({rows, columns});
+}
+
 LowRank allocate_low_rank(Arena& arena, const std::string& name,
-                          const AdapterParameters& parameters, std::int64_t rows, DType dtype) {
+                          const AdapterParameters& parameters, const AdaptedRows& rows,
+                          DType dtype) {
   LowRank low;
   for (const Linear l : kLinears) {
-    const auto parts = static_cast<std::int64_t>(parameters.of(l).parts.size());
+    const AdapterParameters::OfLinear& of = parameters.of(l);
+    const auto parts = static_cast<std::int64_t>(of.parts.size());
     if (parts == 0) continue;
     low[static_cast<std::size_t>(l)] =
         arena.allocate(name + ".low." + std::string(name_of(l)), Category::activations, dtype,
-                       {rows, parts * parameters.rank});
+                       {of.of_experts ? rows.slots : rows.own, parts * parameters.rank});
   }
   return low;
 }
 
-void BlockAdapters::repeat(Backend& device, Linear l, const Tensor& x) const {
-  if (has(l)) device.linear_forward(low_of(l), x, unit.weight(parameters->of(l).a), {});
+void LinearAdapters::repeat(Backend& device, const Tensor& x) const {
+  if (!parts.empty()) device.linear_forward(low, x, a, {});
 }
 
-void BlockAdapters::forward(Backend& device, Linear l, const Tensor& y, const Tensor& x) const {
-  if (!has(l)) return;
+void LinearAdapters::forward(Backend& device, const Tensor& y, const Tensor& x) const {
+  repeat(device, x);
+  for_each_part(*this, y, b, [&](const Columns& out, const Columns& in, const Columns& factor) {
+    device.multiply_columns(
+        {.c = out, .a = in, .b = factor, .b_transposed = true, .scale = scale, .accumulate = true});
+  });
+}
+
+void LinearAdapters::backward(Backend& device, const Tensor& dy, const Tensor& x) const {
+  if (parts.empty()) return;
+  for_each_part(*this, dy, db, [&](const Columns& out, const Columns& in, const Columns& slope) {
+    device.multiply_columns({.c = slope,
+                             .a = out,
+                             .b = in,
+                             .a_transposed = true,
+                             .scale = scale,
+                             .accumulate = accumulate});
+  });
+  for_each_part(*this, dy, b, [&](const Columns& out, const Columns& in, const Columns& factor) {
+    device.multiply_columns({.c = in, .a = out, .b = factor, .scale = scale});
+  });
+  device.linear_backward_weight(da, low, x, accumulate);
+}
+
+void LinearAdapters::add_input_gradient(Backend& device, const Tensor& dx) const {
+  if (parts.empty()) return;
+  device.multiply_columns({.c = all_of(dx), .a = all_of(low), .b = all_of(a), .accumulate = true});
+}
+
+void LinearAdapters::backward_of_no_rows(Backend& device) const {
+  if (parts.empty() || accumulate) return;
+  device.zero(da);
+  device.zero(db);
+}
+
+LinearAdapters BlockAdapters::beside(Linear l) const {
+  if (!has(l)) return {};
   const AdapterParameters::OfLinear& of = parameters->of(l);
-  repeat(device, l, x);
-  for_each_part(*parameters, l, y, low_of(l), unit.weight(of.b),
-                [&](const Columns& out, const Columns& in, const Columns& b) {
-                  device.multiply_columns({.c = out,
-                                           .a = in,
-                                           .b = b,
-                                           .b_transposed = true,
-                                           .scale = parameters->scale,
-                                           .accumulate = true});
-                });
+  return {.parts = of.parts,
+          .a = unit.weight(of.a),
+          .b = unit.weight(of.b),
+          .da = unit.slope(of.a),
+          .db = unit.slope(of.b),
+          .low = low[static_cast<std::size_t>(l)],
+          .scale = parameters->scale,
+          .accumulate = unit.gradient.accumulate};
 }
 
-void BlockAdapters::backward(Backend& device, Linear l, const Tensor& dy, const Tensor& x) const {
-  if (!has(l)) return;
+LinearAdapters BlockAdapters::beside(Linear l, const ExpertRows& rows) const {
+  if (!has(l)) return {};
   const AdapterParameters::OfLinear& of = parameters->of(l);
-  const bool add = unit.gradient.accumulate;
-  const float scale = parameters->scale;
-  for_each_part(*parameters, l, dy, low_of(l), unit.slope(of.b),
-                [&](const Columns& out, const Columns& in, const Columns& slope) {
-                  device.multiply_columns({.c = slope,
-                                           .a = out,
-                                           .b = in,
-                                           .a_transposed = true,
-                                           .scale = scale,
-                                           .accumulate = add});
-                });
-  for_each_part(*parameters, l, dy, low_of(l), unit.weight(of.b),
-                [&](const Columns& out, const Columns& in, const Columns& b) {
-                  device.multiply_columns({.c = in, .a = out, .b = b, .scale = scale});
-                });
-  device.linear_backward_weight(unit.slope(of.a), low_of(l), x, add);
-}
-
-void BlockAdapters::add_input_gradient(Backend& device, Linear l, const Tensor& dx) const {
-  if (!has(l)) return;
-  device.multiply_columns({.c = all_of(dx),
-                           .a = all_of(low_of(l)),
-                           .b = all_of(unit.weight(parameters->of(l).a)),
-                           .accumulate = true});
+  return {.parts = of.parts,
+          .a = of_expert(experts.weight(of.a), rows.expert),
+          .b = of_expert(experts.weight(of.b), rows.expert),
+          .da = of_expert(experts.slope(of.a), rows.expert),
+          .db = of_expert(experts.slope(of.b), rows.expert),
+          .low = low[static_cast<std::size_t>(l)].row_range(rows.first, rows.count),
+          .scale = parameters->scale,
+          .accumulate = experts.gradient.accumulate};
 }
 
 }  // namespace shardplan::validator

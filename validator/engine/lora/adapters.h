@@ -1,9 +1,11 @@
-// Low-rank adapters beside the matrices of a block: y += scale · (x aᵀ) bᵀ for each adapted layer.
+// Low-rank adapters beside the matrices of a block and of its experts: y += scale · (x aᵀ) bᵀ for
+// each adapted layer.
 //
 // What the first product returns is kept for the backward pass, where its gradient takes its place.
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "device/backend.h"
@@ -13,17 +15,51 @@
 
 namespace shardplan::validator {
 
-/// By Linear: [rows, adapted layers of the matrix · rank]; empty where none is.
+/// By Linear: [rows, adapted layers of the matrix · rank], of matrices of experts [slots, rank];
+/// empty where none is.
 using LowRank = std::array<Tensor, kLinears.size()>;
+
+/// Rows that the matrices of a block are multiplied with.
+struct AdaptedRows {
+  std::int64_t own = 0;    ///< its own
+  std::int64_t slots = 0;  ///< those of its experts, all together
+};
 
 /// The tensors of a pass; names begin with `name`.
 LowRank allocate_low_rank(Arena& arena, const std::string& name,
-                          const AdapterParameters& parameters, std::int64_t rows, DType dtype);
+                          const AdapterParameters& parameters, const AdaptedRows& rows,
+                          DType dtype);
 
-/// Those of one block in one pass; without parameters there are none, and nothing is done.
+/// Those beside one matrix in one pass; without parts there are none, and nothing is done.
+struct LinearAdapters {
+  std::span<const LayerRows> parts;  ///< of the matrix, adapted each by itself
+  Tensor a, b;                       ///< [parts · rank, inputs] and [rows of all parts, rank]
+  Tensor da, db;                     ///< their gradients, in a backward pass
+  Tensor low;                        ///< [rows, parts · rank]
+  float scale = 1;
+  bool accumulate = false;  ///< gradients are added to what is there
+
+  void forward(Backend& device, const Tensor& y, const Tensor& x) const;
+  /// As far as the backward pass reads it.
+  void repeat(Backend& device, const Tensor& x) const;
+  /// The gradients of a and b.
+  void backward(Backend& device, const Tensor& dy, const Tensor& x) const;
+  /// After backward(): adds to the gradient of x, which may have its place by now.
+  void add_input_gradient(Backend& device, const Tensor& dx) const;
+  /// In the place of backward(), of an expert that no row went to.
+  void backward_of_no_rows(Backend& device) const;
+};
+
+/// The slots of an expert among those of a rank.
+struct ExpertRows {
+  std::int64_t expert = 0;  ///< of those here
+  std::int64_t first = 0, count = 0;
+};
+
+/// Those of one block in one pass; without parameters there are none.
 struct BlockAdapters {
   const AdapterParameters* parameters = nullptr;
-  UnitTensors unit;
+  UnitTensors unit, experts;  ///< beside the block's own matrices, and its experts'
   LowRank low;
   bool lowest = false;  ///< in the first block with any: no gradient is needed below them
 
@@ -31,17 +67,16 @@ struct BlockAdapters {
   bool needs_input(Linear l) const {
     return parameters == nullptr || !lowest || l > parameters->lowest();
   }
-  void forward(Backend& device, Linear l, const Tensor& y, const Tensor& x) const;
-  /// As far as the backward pass reads it.
-  void repeat(Backend& device, Linear l, const Tensor& x) const;
-  /// The gradients of a and b.
-  void backward(Backend& device, Linear l, const Tensor& dy, const Tensor& x) const;
-  /// After backward(): adds to the gradient of x, which may have its place by now.
-  void add_input_gradient(Backend& device, Linear l, const Tensor& dx) const;
+  /// Those beside a matrix of the block.
+  LinearAdapters beside(Linear l) const;
+  /// And beside the matrix of an expert.
+  LinearAdapters beside(Linear l, const ExpertRows& rows) const;
 
  private:
-  const Tensor& low_of(Linear l) const { return low[static_cast<std::size_t>(l)]; }
   bool has(Linear l) const { return parameters != nullptr && !parameters->of(l).parts.empty(); }
 };
+
+/// The matrix of expert `e` in [experts, rows, columns]; nothing of nothing.
+Tensor of_expert(const Tensor& all, std::int64_t e);
 
 }  // namespace shardplan::validator

@@ -14,6 +14,12 @@
 namespace shardplan::validator {
 namespace {
 
+/// A matrix of one of a rank's experts.
+struct ExpertLinear {
+  Linear linear;
+  std::int64_t expert;
+};
+
 class ExpertMlp final : public Mlp {
  public:
   ExpertMlp(const DecoderSpec& spec, int router, const ExpertParameters& parameters,
@@ -26,6 +32,8 @@ class ExpertMlp final : public Mlp {
         multiple_(slots.multiple),
         slots_(slots.all(*spec.experts)),
         dtype_(dtype) {}
+
+  std::int64_t slots() const override { return slots_; }
 
   MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,
                           const MlpActivations& shared) const override {
@@ -71,9 +79,10 @@ class ExpertMlp final : public Mlp {
     on.combine_backward(
         {.slots = a.returned, .weights = a.weights, .places = a.places, .dout = dresult});
     ranks.experts->send(a.returned, spec_.experts_here());
-    linear_backward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated);
+    if (!linear_backward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated))
+      return false;
     on.activation_backward(spec_.activation, a.up, a.activated);
-    linear_backward(ranks, p, Linear::up, a, a.up, a.entered);
+    if (!linear_backward(ranks, p, Linear::up, a, a.up, a.entered)) return false;
     ranks.experts->send(a.entered, spec_.experts_here());
     on.route_backward({.renormalise = spec_.experts->renormalised,
                        .logits = a.logits,
@@ -140,7 +149,7 @@ class ExpertMlp final : public Mlp {
     ranks.experts->receive(a.entered, spec_.experts_here());
   }
 
-  /// Calls visit(expert here, first slot, slots) for each of this rank's experts.
+  /// Calls visit(its rows) for each of this rank's experts.
   template <typename Visit>
   void for_each_expert(const MlpActivations& a, Visit&& visit) const {
     std::int64_t first = 0;
@@ -148,15 +157,9 @@ class ExpertMlp final : public Mlp {
       const std::int64_t count =
           capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
                         : slots_given((*a.counted)[static_cast<std::size_t>(e)], multiple_);
-      visit(e, first, count);
+      visit(ExpertRows{e, first, count});
       first += count;
     }
-  }
-
-  /// The matrix of expert `e` in [experts, rows, columns].
-  static Tensor of_expert(const Tensor& all, std::int64_t e) {
-    const std::int64_t rows = all.shape[1], columns = all.shape[2];
-    return all.slice(e * rows * columns, rows * columns).view({rows, columns});
   }
 
   int index_of(Linear l) const {
@@ -165,40 +168,53 @@ class ExpertMlp final : public Mlp {
 
   void linear_forward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
                       const MlpActivations& a, const Tensor& y, const Tensor& x) const {
-    for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-      if (count == 0) return;
-      const Tensor w = of_expert(p.experts.weight(index_of(l)), e);
-      const Tensor in = x.row_range(first, count), out = y.row_range(first, count);
+    for_each_expert(a, [&](const ExpertRows& r) {
+      if (r.count == 0) return;
+      const Tensor w = of_expert(p.experts.weight(index_of(l)), r.expert);
+      const Tensor in = x.row_range(r.first, r.count), out = y.row_range(r.first, r.count);
       if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
-        Fp8Linear(ranks.tensor, fp8, l, e).forward(out, in, w, {});
+        Fp8Linear(ranks.tensor, fp8, l, r.expert).forward(out, in, w, {});
       } else {
         device(ranks).linear_forward(out, in, w, {});
       }
+      p.linears.adapters().beside(l, r).forward(device(ranks), out, in);
     });
   }
 
-  /// The gradients of the experts' weights, if they train, then of x, in its place.
-  void linear_backward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
+  /// The gradients of what trains of the experts' matrices, then of x, in its place; returns
+  /// whether that one is needed, and so made.
+  bool linear_backward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
                        const MlpActivations& a, const Tensor& dy, const Tensor& x) const {
-    Backend& on = device(ranks);
-    const UnitTensors& unit = p.experts;
-    for_each_expert(a, [&](std::int64_t e, std::int64_t first, std::int64_t count) {
-      const Tensor slopes = unit.slope(index_of(l));  // none of what is frozen
-      const Tensor slope = slopes.empty() ? slopes : of_expert(slopes, e);
-      if (count == 0) {
-        if (!slope.empty() && !unit.gradient.accumulate) on.zero(slope);
-        return;
+    const bool needs_input = p.linears.adapters().needs_input(l);
+    for_each_expert(a, [&](const ExpertRows& r) {
+      const LinearAdapters beside = p.linears.adapters().beside(l, r);
+      const Tensor slope = of_expert(p.experts.slope(index_of(l)), r.expert);
+      const bool add = p.experts.gradient.accumulate;
+      if (r.count == 0) {
+        if (!slope.empty() && !add) device(ranks).zero(slope);
+        return beside.backward_of_no_rows(device(ranks));
       }
-      const Tensor rows = x.row_range(first, count), drows = dy.row_range(first, count);
-      const Tensor w = of_expert(unit.weight(index_of(l)), e);
-      if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
-        Fp8Linear(ranks.tensor, fp8, l, e)
-            .backward(slope, unit.gradient.accumulate, rows, drows, rows, w);
-        return;
-      }
-      if (!slope.empty()) on.linear_backward_weight(slope, drows, rows, unit.gradient.accumulate);
-      on.linear_backward_input(rows, drows, w);
+      const Tensor rows = x.row_range(r.first, r.count), drows = dy.row_range(r.first, r.count);
+      beside.backward(device(ranks), drows, rows);
+      if (!needs_input) return;
+      matrix_backward(ranks, p, {l, r.expert}, slope, drows, rows);
+      beside.add_input_gradient(device(ranks), rows);
     });
+    return needs_input;
+  }
+
+  /// Of one expert: its weight's gradient, if there is a slope, then that of its rows, in their
+  /// place.
+  void matrix_backward(const MlpRanks& ranks, const MlpParameters& p, const ExpertLinear& of,
+                       const Tensor& slope, const Tensor& drows, const Tensor& rows) const {
+    const Tensor w = of_expert(p.experts.weight(index_of(of.linear)), of.expert);
+    const bool add = p.experts.gradient.accumulate;
+    if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
+      Fp8Linear(ranks.tensor, fp8, of.linear, of.expert).backward(slope, add, rows, drows, rows, w);
+      return;
+    }
+    if (!slope.empty()) device(ranks).linear_backward_weight(slope, drows, rows, add);
+    device(ranks).linear_backward_input(rows, drows, w);
   }
 
   DecoderSpec spec_;  ///< of this rank's part

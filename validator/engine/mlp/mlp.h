@@ -37,7 +37,7 @@ struct MlpActivations {
 /// Those of a block that an MLP may read.
 struct MlpParameters {
   UnitTensors block;
-  const BlockLinears& linears;  ///< of blocks without experts
+  const BlockLinears& linears;  ///< of blocks without experts; adapters of all
   UnitTensors experts;          ///< of blocks that have any
 };
 
@@ -61,6 +61,9 @@ class Mlp {
   Mlp() = default;
   Mlp(const Mlp&) = delete;
   Mlp& operator=(const Mlp&) = delete;
+
+  /// Rows of its experts; 0: it has none.
+  virtual std::int64_t slots() const { return 0; }
 
   /// With Keep::products what is made again comes from `shared`.
   virtual MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,

@@ -24,10 +24,26 @@ std::vector<DecoderSpec> specs() {
 
 /// Attention has adapters, and a base of 4 bits; experts and routers have neither, and the balance
 /// of the routers counts.
-std::vector<DecoderSpec> with_experts() {
+std::vector<DecoderSpec> beside_experts() {
   return {adapted(tiny_mixtral(), {"all-linear"}), adapted(tiny_qwen3_moe(), {"o_proj", "k_proj"}),
           adapted(tiny_mixtral(), {"all-linear"}, BaseStore::nf4),
           adapted(tiny_qwen3_moe(), {"all-linear"}, BaseStore::nf4_double)};
+}
+
+/// Experts have adapters, beside attention's or alone, each matrix once as the lowest.
+std::vector<DecoderSpec> of_experts() {
+  return {with_experts(adapted(tiny_mixtral(), {"all-linear"}),
+                       {"mlp.experts.gate_up_proj", "mlp.experts.down_proj"}),
+          with_experts(adapted(tiny_qwen3_moe(), {}), {"experts.gate_up_proj"}),
+          with_experts(adapted(tiny_mixtral(), {}), {"down_proj"}),
+          with_experts(adapted(tiny_qwen3_moe(), {"o_proj"}, BaseStore::nf4_double),
+                       {"gate_up_proj", "down_proj"})};
+}
+
+std::vector<DecoderSpec> all_with_experts() {
+  std::vector<DecoderSpec> all = beside_experts();
+  for (DecoderSpec& spec : of_experts()) all.push_back(std::move(spec));
+  return all;
 }
 
 TestRun run_of(int stage, int world, std::int64_t accumulation, DType dtype = DType::f32) {
@@ -45,7 +61,7 @@ TestRun run_of(int stage, int world, std::int64_t accumulation, DType dtype = DT
 void fill_adapters(Trainer& trainer) {
   const std::vector<Unit>& units = trainer.network().units();
   for (std::size_t u = 0; u < units.size(); ++u)
-    if (units[u].kind == Unit::Kind::adapters)
+    if (units[u].adapts())
       trainer.runtime().device.fill_normal(trainer.weights().owned(static_cast<int>(u)), 0.3F, 7,
                                            static_cast<std::int64_t>(1000 * u));
 }
@@ -60,7 +76,7 @@ void expect_gradients_match(const DecoderSpec& spec, Keep keep) {
     std::vector<std::vector<double>> analytic;
     for (std::size_t u = 0; u < units.size(); ++u) {
       const Tensor owned = trainer.gradients().owned(static_cast<int>(u));
-      ASSERT_EQ(owned.empty(), units[u].kind != Unit::Kind::adapters) << units[u].name;
+      ASSERT_EQ(owned.empty(), !units[u].adapts()) << units[u].name;
       analytic.emplace_back();
       if (!owned.empty())
         analytic.back().assign(owned.as<double>(), owned.as<double>() + owned.numel());
@@ -93,7 +109,7 @@ TEST(Lora, has_the_gradients_of_finite_differences_and_none_of_the_base) {
     for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs})
       expect_gradients_match(spec, keep);
   expect_gradients_match(adapted(tiny_llama(), {"all-linear"}, BaseStore::nf4), Keep::everything);
-  for (const DecoderSpec& spec : with_experts())
+  for (const DecoderSpec& spec : all_with_experts())
     for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs})
       expect_gradients_match(spec, keep);
 }
@@ -133,15 +149,54 @@ void set_values(Trainer& trainer, const Values& values) {
     }
 }
 
-/// w + scale · b a, layer by layer, in double.
+/// [rows, columns] of numbers within a parameter.
+struct Part {
+  std::vector<float>& values;
+  std::int64_t first = 0, rows = 0, columns = 0;
+  float& at(std::int64_t r, std::int64_t c) const {
+    return values[static_cast<std::size_t>(first + r * columns + c)];
+  }
+};
+
+/// w += scale · b a, in double.
+void add_product(const Part& w, const Part& b, const Part& a, float scale) {
+  for (std::int64_t r = 0; r < w.rows; ++r)
+    for (std::int64_t c = 0; c < w.columns; ++c) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < a.rows; ++k)
+        sum += static_cast<double>(b.at(r, k)) * static_cast<double>(a.at(k, c));
+      w.at(r, c) =
+          static_cast<float>(static_cast<double>(w.at(r, c)) + static_cast<double>(scale) * sum);
+    }
+}
+
+/// The same expert by expert.
+void merge_experts(const DecoderSpec& spec, Values& values) {
+  for (std::int64_t block = 0; block < spec.layers; ++block)
+    for (const Linear l : {Linear::up, Linear::down}) {
+      const std::string name = "blocks." + std::to_string(block) + ".", module(name_of(l)),
+                        factor = name + "expert_adapters." + module;
+      if (values.count(factor + ".lora_A") == 0) continue;
+      const auto [outputs, inputs] = sides_of(spec, l);
+      const std::int64_t rank = spec.lora->rank;
+      for (std::int64_t e = 0; e < spec.experts->count; ++e)
+        add_product({values.at(name + "experts." + module + ".weight"), e * outputs * inputs,
+                     outputs, inputs},
+                    {values.at(factor + ".lora_B"), e * outputs * rank, outputs, rank},
+                    {values.at(factor + ".lora_A"), e * rank * inputs, rank, inputs},
+                    spec.lora->scale);
+    }
+}
+
+/// The same layer by layer.
 void merge(const DecoderSpec& spec, Values& values) {
   for (std::int64_t block = 0; block < spec.layers; ++block)
     for (const Linear l : kLinears) {
       const std::string name = "blocks." + std::to_string(block) + ".";
       const std::string module(name_of(l));
       if (values.count(name + "adapters." + module + ".lora_A") == 0) continue;
-      const std::vector<float>& a = values.at(name + "adapters." + module + ".lora_A");
-      const std::vector<float>& b = values.at(name + "adapters." + module + ".lora_B");
+      std::vector<float>& a = values.at(name + "adapters." + module + ".lora_A");
+      std::vector<float>& b = values.at(name + "adapters." + module + ".lora_B");
       std::vector<float>& w = values.at(name + module + ".weight");
       const std::int64_t rank = spec.lora->rank;
       std::int64_t part = 0, above = 0, parts = 0, rows = 0;
@@ -151,17 +206,9 @@ void merge(const DecoderSpec& spec, Values& values) {
       ASSERT_EQ(rows * inputs, static_cast<std::int64_t>(w.size()));
       for (const LayerRows& layer : layers_of(spec, l)) {
         if (!is_adapted(spec, layer)) continue;
-        for (std::int64_t r = 0; r < layer.count; ++r)
-          for (std::int64_t c = 0; c < inputs; ++c) {
-            double sum = 0;
-            for (std::int64_t k = 0; k < rank; ++k)
-              sum +=
-                  static_cast<double>(b[static_cast<std::size_t>((above + r) * rank + k)]) *
-                  static_cast<double>(a[static_cast<std::size_t>((part * rank + k) * inputs + c)]);
-            float& to = w[static_cast<std::size_t>((layer.first + r) * inputs + c)];
-            to = static_cast<float>(static_cast<double>(to) +
-                                    static_cast<double>(spec.lora->scale) * sum);
-          }
+        add_product({w, layer.first * inputs, layer.count, inputs},
+                    {b, above * rank, layer.count, rank}, {a, part * rank * inputs, rank, inputs},
+                    spec.lora->scale);
         above += layer.count;
         ++part;
       }
@@ -180,13 +227,17 @@ class StepBatches final : public BatchSource {
 };
 
 TEST(Lora, has_the_losses_of_a_dense_model_with_the_adapters_merged) {
-  for (const DecoderSpec& spec : specs()) {
+  std::vector<DecoderSpec> all = specs();
+  for (DecoderSpec& spec : of_experts())
+    if (spec.lora->base == BaseStore::values) all.push_back(std::move(spec));
+  for (const DecoderSpec& spec : all) {
     std::vector<Values> merged;
     std::vector<double> losses;
     with_trainers(spec, run_of(0, 1, 2), [&](Trainer& trainer, BatchSource& batches) {
       for (int i = 0; i < 10; ++i) {
         merged.push_back(values_of(trainer));
         merge(spec, merged.back());
+        merge_experts(spec, merged.back());
         losses.push_back(trainer.step(batches).loss);
       }
     });
@@ -207,7 +258,7 @@ TEST(Lora, has_the_losses_of_a_dense_model_with_the_adapters_merged) {
 }
 
 TEST(Lora, beside_experts_has_the_same_losses_however_they_are_divided) {
-  for (const DecoderSpec& spec : with_experts()) {
+  for (const DecoderSpec& spec : all_with_experts()) {
     const auto one = train(spec, run_of(0, 1, 4), 20);
     TestRun frozen = run_of(0, 1, 4);
     frozen.options.schedule = ConstantLr{0};
