@@ -232,10 +232,27 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
                         const Json& more = Json::object()) {
     return error_text([&] { served(workload, cluster, more); });
   };
+  const auto degree_error = [&](int degree, const char* model, const char* cluster) {
+    return error({{"engine", Json{{"tensor_parallel", degree}}}}, cluster, {{"model", model}});
+  };
   EXPECT_NE(
-      error({{"engine", Json{{"tensor_parallel", 3}}}}).find("3 does not divide the 32 heads"),
+      degree_error(3, "llama-3.1-8b", "4xH100-SXM5-80GB")
+          .find("workload.engine.tensor_parallel: 3 does not divide the 32 heads; expected 2"),
       std::string::npos);
-  EXPECT_NE(error({{"engine", Json{{"tensor_parallel", 8}}}}).find("8 does not divide the 4 GPUs"),
+  EXPECT_NE(degree_error(8, "llama-3.1-8b", "4xH100-SXM5-80GB")
+                .find("8 does not divide the 4 GPUs; expected 4"),
+            std::string::npos);
+  EXPECT_NE(
+      degree_error(3, "qwen2.5-1.5b", "6xH100-SXM5-80GB")
+          .find("3 neither divides the 2 key-value heads nor is a multiple of them; expected 2"),
+      std::string::npos);
+  // What the network's own split refuses has the engine's key too.
+  EXPECT_NE(degree_error(6, "qwen2.5-1.5b", "6xH100-SXM5-80GB")
+                .find("workload.engine.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+                      "evenly; expected 2"),
+            std::string::npos);
+  EXPECT_NE(degree_error(2, "gpt2", "4xH100-SXM5-80GB")
+                .find("workload.engine.tensor_parallel: gpt2 has no tensor-parallel plan"),
             std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}}}}).find("max_num_seqs"),
             std::string::npos);

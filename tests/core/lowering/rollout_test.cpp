@@ -1,5 +1,6 @@
 // Rollout engines beside the trainer: what they hold, by the engine's own arithmetic, and what they
 // refuse.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -155,6 +156,27 @@ TEST(Rollout, RefusesAJudgeByItsKeys) {
                             "models": {"reward": {"engine": {}}}}})");
               }),
               HasSubstr("workload.rollout beside it"));
+}
+
+/// The engine's degree is named, never the trainer's, with the nearest that would do.
+TEST(Rollout, NamesItsOwnDegree) {
+  const auto degree_error = [](const char* model, int degree, int gpus) {
+    return error_text([&] {
+      changed(fmt::format(R"({{"model": "{}", "cluster": "{}xH100-80GB",
+                              "workload": {{"rollout": {{"tensor_parallel": {}}}}}}})",
+                          model, gpus, degree));
+    });
+  };
+  EXPECT_THAT(degree_error("llama-3.1-8b", 5, 8),
+              HasSubstr("workload.rollout.tensor_parallel: 5 does not divide the 32 heads; "
+                        "expected 4"));
+  EXPECT_THAT(degree_error("llama-3.1-8b", 16, 8), HasSubstr("16 does not divide the 8 GPUs"));
+  EXPECT_THAT(degree_error("qwen2.5-1.5b", 3, 6),
+              HasSubstr("workload.rollout.tensor_parallel: 3 neither divides the 2 key-value "
+                        "heads nor is a multiple of them; expected 2"));
+  EXPECT_THAT(degree_error("qwen2.5-1.5b", 6, 6),
+              HasSubstr("workload.rollout.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+                        "evenly; expected 2"));
 }
 
 /// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut
