@@ -8,6 +8,7 @@
 #include "estimate/time.h"
 #include "frameworks/registry.h"
 #include "parallel/communicators.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -121,6 +122,22 @@ std::int64_t page_table_bytes(const Plan& plan, const HostMemory& host) {
   return ranks * ceil_div(host.pinned, kPage) * kEntry;
 }
 
+/// Of an engine's process: the context, and communicators where it is over several GPUs. It stays
+/// while the engine sleeps, and is no part of the share of the GPU that the engine is told to take
+/// (vllm/v1/worker/gpu_worker.py, init_device: the first snapshot is taken behind both).
+ProcessMemory engine_process(const Plan& plan, const Calibration& calibration,
+                             std::int64_t degree) {
+  Plan own = plan;
+  own.framework = {};
+  own.framework.kind = default_framework(1);
+  own.trainer = &default_trainer();
+  own.parallel = {};
+  own.parallel.tensor = degree;
+  own.cluster.gpus_per_node = std::min(degree, plan.cluster.gpus_per_node);
+  own.cluster.nodes = ceil_div(degree, own.cluster.gpus_per_node);
+  return process_memory(own, calibration.overhead_of(own.framework.kind), 0);
+}
+
 Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
   if (!waits_for_streams(program)) return {};
   return knows_time(plan) ? pace_of(program, plan, rates) : host_ahead(program);
@@ -152,6 +169,15 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
                              const Program& program) {
   ProcessMemory process =
       process_memory(plan, calibration.overhead_of(plan.framework.kind), program.rank);
+  const ProcessMemory own = process;
+  const auto add = [&](const ProcessMemory& beside, std::int64_t count) {
+    process.contexts = checked_add(process.contexts, checked_mul(beside.contexts, count));
+    process.nccl = checked_add(process.nccl, checked_mul(beside.nccl, count));
+    process.upper = checked_add(process.upper, checked_mul(beside.upper, count));
+  };
+  add(own, program.processes_beside);
+  for (const std::int64_t degree : program.engines_beside)
+    add(engine_process(plan, calibration, degree), 1);
   process.nccl += program.communicator_bytes;
   const std::int64_t pages = page_table_bytes(plan, program.host);
   process.contexts += pages;

@@ -120,7 +120,7 @@ TEST(PublishedServing, ThroughputByFamily) {
   Errors all, as_stated, held_out, mlperf, together;
   std::map<std::string, Errors> first, since;  // by the engine's version
   for (const Row& row : rows()) {
-    if (row.refused) continue;
+    if (row.refused || row.answered_since) continue;  // those are judged below
     const Estimate e = estimated(row);
     if (e.serving->tokens_per_second <= 0) {
       ++without_room;  // judged below
@@ -212,7 +212,7 @@ TEST(PublishedServing, TokenTimesSayWhichGpuRan) {
 TEST(PublishedServing, WhatRanFits) {
   std::size_t count = 0, wrong = 0;
   for (const Row& row : rows()) {
-    if (row.refused || !row.held_at_once) continue;
+    if (row.refused || row.answered_since || !row.held_at_once) continue;
     const Estimate e = estimated(row);
     ++count;
     if (e.verdict.headroom_bytes >= 0) continue;
@@ -231,7 +231,19 @@ TEST(PublishedServing, RefusesWhatItDoesNotModel) {
     ++count;
     EXPECT_ANY_THROW(estimated(row)) << row.words();
   }
-  EXPECT_EQ(count, 33U);
+  EXPECT_EQ(count, 17U);
+}
+
+// Falcon over several GPUs was refused when its rows were compared. Now it is answered, too slowly:
+// its engine's profile is not known, so that a pass of PyTorch's own takes the cache's room.
+TEST(PublishedServing, FalconIsAnsweredTooSlowly) {
+  Errors errors;
+  for (const Row& row : rows())
+    if (row.answered_since)
+      errors.add(estimated(row).serving->tokens_per_second / row.tokens_per_second - 1);
+  RecordProperty("errors", errors.words());
+  EXPECT_EQ(errors.rows, 16U);
+  EXPECT_LE(errors.mean(), 0.39) << errors.words();
 }
 
 }  // namespace

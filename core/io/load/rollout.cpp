@@ -6,6 +6,7 @@
 #include "load/engine.h"
 #include "load/engine_degree.h"
 #include "options/tables.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -40,7 +41,7 @@ void check_degree(const Asked& asked) {
     asked.refuse("tensor_parallel", problem->message, problem->expected);
 }
 
-std::string told(const RolloutEngine& engine, const EngineMemory& m) {
+std::string told(const RolloutEngine& engine, const EngineMemory& m, const Plan& plan) {
   const std::int64_t sequences = m.blocks_needed > 0 ? m.blocks / m.blocks_needed : 0;
   std::string text = fmt::format(
       "{} takes {} of each of its GPUs: weights {}, activations {}, cache {} in {} blocks of {} "
@@ -49,6 +50,7 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m) {
       format_bytes(m.activations), format_bytes(m.cache), m.blocks, engine.block_tokens, sequences,
       engine.model_length);
   if (engine.place == EnginePlace::separate) return text + "; the trainer's GPUs have none of it";
+  if (!plan.trainer->has_engine_inside) text += "; its process has a CUDA context beside that";
   return text + (engine.sleep_level > 0
                      ? fmt::format("; asleep it keeps up to {}; it wakes where the generation "
                                    "phase fits",
@@ -71,7 +73,8 @@ Diagnostic check_engine(const Asked& asked, std::string key) {
         least <= 1 ? fmt::format("at least {:.2f}", least)
                    : std::string("a larger tensor_parallel: a whole GPU is too small"));
   }
-  return {.severity = Severity::note, .key = std::move(key), .message = told(engine, m)};
+  return {
+      .severity = Severity::note, .key = std::move(key), .message = told(engine, m, asked.plan)};
 }
 
 }  // namespace

@@ -115,6 +115,23 @@ TEST(Serving, EnginesShareTheGpus) {
 // Its prompt is a pass of its own, and costs what it costs an idle engine: it does not hide beside
 // weights that passes read anyway.
 // Qwen2.5 1.5B has two heads of keys: each of four GPUs has one, with its cache and projections.
+/// Granite's layers are Llama's; GPT-OSS's experts are summed once behind each layer, so that its
+/// exchanges are two of each layer, as those of a dense network of its width.
+TEST(Serving, DividesFamiliesThatTransformersHasNoPlanOf) {
+  for (const char* name : {"granite-3.1-2b", "gpt-oss-20b", "opt-13b", "bloom-7b1"}) {
+    const auto of = [&](int degree) {
+      return estimated(served({{"engine", {{"tensor_parallel", degree}}}}, "4xH100-SXM5-80GB",
+                              {{"model", name}}));
+    };
+    const Estimate one = of(1), four = of(4);
+    EXPECT_TRUE(four.verdict.fits) << name;
+    EXPECT_LT(four.serving->memory.weights, one.serving->memory.weights * 3 / 10) << name;
+    EXPECT_LT(four.serving->pass.products, one.serving->pass.products) << name;
+    EXPECT_GT(four.serving->pass.exchanges, 0) << name;
+    EXPECT_LT(four.serving->pass.exchanges, four.serving->pass.seconds() / 2) << name;
+  }
+}
+
 TEST(Serving, FewerHeadsOfKeysThanGpusAreRepeated) {
   const auto over = [](std::int64_t degree) {
     const Json engine = {{"engine", Json{{"tensor_parallel", degree}}}};

@@ -85,6 +85,31 @@ TEST(Rollout, TakesItsShareOfTheTrainersGpus) {
     EXPECT_EQ(peak(awake, phase) - peak(separate, phase), all);
 }
 
+/// What a category has of the GPU, awake or asleep.
+std::int64_t beside_tensors(const Job& job, Category category) {
+  const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
+  return e.breakdown[static_cast<std::size_t>(category)].at_peak;
+}
+
+/// An engine's process has a CUDA context, and communicators where it is over several GPUs. TRL's
+/// runs inside the trainer's process; OpenRLHF's models are in processes of their own too.
+TEST(Rollout, HasAProcessOfItsOwn) {
+  const auto of = [](const std::string& trainer, const std::string& rollout, Category category) {
+    return beside_tensors(
+        changed(R"({"trainer": ")" + trainer + R"(", "workload": {"rollout": )" + rollout + "}}"),
+        category);
+  };
+  const std::string apart = R"({"placement": "separate"})";
+  for (const Category c : {Category::cuda_context, Category::nccl})
+    EXPECT_EQ(of("trl", R"({"sleep_level": 2})", c), of("trl", apart, c));
+  const std::int64_t context = of("verl", apart, Category::cuda_context);
+  const std::int64_t both = of("verl", R"({"sleep_level": 2})", Category::cuda_context);
+  EXPECT_NEAR(static_cast<double>(both), 2.0 * static_cast<double>(context), 64 << 20);
+  EXPECT_EQ(of("verl", "{}", Category::nccl), of("verl", apart, Category::nccl));
+  EXPECT_GT(of("verl", R"({"tensor_parallel": 4})", Category::nccl),
+            of("verl", apart, Category::nccl));
+}
+
 TEST(Rollout, AsleepItMakesRoomForTraining) {
   const Job separate = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
   const Job asleep = changed(R"({"workload": {"rollout": {"sleep_level": 2}}})");
