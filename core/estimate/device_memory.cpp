@@ -8,6 +8,7 @@
 #include "estimate/time.h"
 #include "frameworks/registry.h"
 #include "parallel/communicators.h"
+#include "timing/part_factors.h"
 
 namespace shardplan {
 namespace {
@@ -121,9 +122,16 @@ std::int64_t page_table_bytes(const Plan& plan, const HostMemory& host) {
   return ranks * ceil_div(host.pinned, kPage) * kEntry;
 }
 
-Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
+/// Segments stay reserved from the moments in which the host was furthest ahead, and so was it
+/// quickest: in a tenth of 168 runs the shortest forward pass was issued in 0.74 of the median's
+/// time (`host_steps` of their records, after the warm-up).
+constexpr double kQuickHost = 0.75;
+
+Pace pace_for(const Program& program, const Plan& plan, TimeRates rates) {
   if (!waits_for_streams(program)) return {};
-  return knows_time(plan) ? pace_of(program, plan, rates) : host_ahead(program);
+  if (!knows_time(plan)) return host_ahead(program);
+  slow_host(rates.host, kQuickHost);
+  return pace_of(program, plan, rates);
 }
 
 Source source_of(Category category, const BreakdownSources& sources) {
