@@ -8,6 +8,7 @@
 #include "estimate/time.h"
 #include "frameworks/registry.h"
 #include "parallel/communicators.h"
+#include "timing/part_factors.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -138,9 +139,16 @@ ProcessMemory engine_process(const Plan& plan, const Calibration& calibration,
   return process_memory(own, calibration.overhead_of(own.framework.kind), 0);
 }
 
-Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
+/// Segments stay reserved from the moments in which the host was furthest ahead, and so was it
+/// quickest: in a tenth of 168 runs the shortest forward pass was issued in 0.74 of the median's
+/// time (`host_steps` of their records, after the warm-up).
+constexpr double kQuickHost = 0.75;
+
+Pace pace_for(const Program& program, const Plan& plan, TimeRates rates) {
   if (!waits_for_streams(program)) return {};
-  return knows_time(plan) ? pace_of(program, plan, rates) : host_ahead(program);
+  if (!knows_time(plan)) return host_ahead(program);
+  slow_host(rates.host, kQuickHost);
+  return pace_of(program, plan, rates);
 }
 
 Source source_of(Category category, const BreakdownSources& sources) {
