@@ -132,6 +132,8 @@ struct FrameworkTraits {
   Required<void (*)(const Plan&, BuildOptions&)> build;
 
   // ---- Element types.
+  /// Weights of experts can be stored in the format of the base under adapters.
+  bool quantizes_experts = false;
   Required<Regime (*)(const Plan&)> regime;
   Required<std::string_view> default_precision;  ///< of training: a preset
   Required<std::string_view> lora_precision;     ///< the same under LoRA

@@ -107,6 +107,8 @@ Parameter ModelBuilder::make_parameter(ModuleId module, std::string name,
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
   p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
   store_as(p, weights);
+  if (options_.lora && options_.lora->base_of_experts && !adapter && kind == ParameterKind::expert)
+    p.stored = weights;
   return p;
 }
 

@@ -142,6 +142,14 @@ constexpr std::array kLoraOptions{
                                           .switches = "--load-in-4bit=4bit --load-in-8bit=8bit",
                                           .help = "the base's weights in 4 bits (QLoRA) or 8",
                                           .choices = kBaseFormats}),
+    option<&Workload::lora, &Lora::base_of_experts>(
+        {.key = "quantize_experts",
+         .flag = "--quantize-experts",
+         .also = "--quantize-moe-experts",
+         .help = "weights of experts are quantized too",
+         .doc = "weights of experts are stored so too, as Axolotl's `quantize_moe_experts` does "
+                "with bitsandbytes' `replace_parameter_4bit`; transformers quantizes linear layers "
+                "alone"}),
     option<&Workload::lora, &Lora::prepare_kbit>(
         {.key = "prepare_kbit",
          .flag = "--prepare-kbit",
@@ -187,7 +195,8 @@ constexpr std::array kLoraOptions{
          .also = "--lora-target-parameters",
          .help = "weights of experts that are adapted, such as experts.down_proj",
          .doc = "peft's `target_parameters`: weights of experts that are adapted, by the ends of "
-                "their names; each pass makes a whole copy of them with the adapters added",
+                "their names (with `\"targets\": []` nothing else is); each pass of peft makes a "
+                "whole copy of them with the adapters added, the native engine none",
          .default_text = "none",
          .elements = "names of parameters"}),
     option<&Workload::lora, &Lora::whole>(

@@ -53,6 +53,7 @@ struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;        ///< last components of module names: "q_proj"
   Quantization base = Quantization::none;  ///< of the linear layers inside the blocks (QLoRA)
+  bool base_of_experts = false;            ///< and of the weights of experts
   /// peft's prepare_model_for_kbit_training: what has 16 bits and is not quantized becomes fp32;
   /// absent: what the trainer does.
   std::optional<bool> prepare_kbit;

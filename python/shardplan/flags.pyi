@@ -68,6 +68,7 @@ class JobFlags(TypedDict, total=False):
     lora_rank: float | str | None
     lora_targets: Sequence[object] | str | None
     lora_quantization: Document | None
+    quantize_experts: bool | None
     prepare_kbit: bool | None
     lora_rank_stabilized: bool | None
     lora_dropout: float | str | None

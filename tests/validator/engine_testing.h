@@ -97,6 +97,12 @@ inline DecoderSpec with_experts(DecoderSpec spec, std::vector<std::string> param
   return spec;
 }
 
+/// The same with the experts' matrices stored as the base is.
+inline DecoderSpec with_quantized_experts(DecoderSpec spec) {
+  spec.lora->base_of_experts = true;
+  return spec;
+}
+
 struct TestRun {
   TrainingOptions options;
   std::int64_t micro_batch = 2, sequence = 5;

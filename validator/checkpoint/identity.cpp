@@ -42,6 +42,7 @@ Json network_json(const DecoderSpec& s) {
                    {"scale", s.lora->scale},
                    {"targets", s.lora->targets},
                    {"base", static_cast<int>(s.lora->base)}};
+  if (s.lora && s.lora->base_of_experts) out["lora"]["base_of_experts"] = true;
   if (s.lora && !s.lora->parameters.empty()) out["lora"]["parameters"] = s.lora->parameters;
   return out;
 }

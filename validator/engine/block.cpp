@@ -27,6 +27,8 @@ UnitTensors& BlockParts::unit(Unit::Kind kind) {
       return experts.unit;
     case Unit::Kind::quantized:
       return quantized.unit;
+    case Unit::Kind::quantized_experts:
+      return quantized.experts;
     case Unit::Kind::expert_adapters:
       return adapters.experts;
     default:

@@ -28,6 +28,7 @@ class BlockLinears {
   /// Of this pass.
   const BlockFp8& fp8() const { return fp8_; }
   const BlockAdapters& adapters() const { return adapters_; }
+  const BlockQuantized& quantized() const { return quantized_; }
   /// `biased`: this rank is the one that adds the bias, if there is any.
   void forward(Linear l, const Tensor& y, const Tensor& x, bool biased = true) const;
   /// What backward() reads of a product that is not made again.

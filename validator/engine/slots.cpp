@@ -1,8 +1,35 @@
 #include "engine/slots.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 namespace shardplan::validator {
+namespace {
+
+/// What the slots of a block's unit are called, before which of the two it is; nothing of others.
+std::optional<std::string_view> name_beside(Unit::Kind kind) {
+  switch (kind) {
+    case Unit::Kind::block:
+      return "";
+    case Unit::Kind::experts:
+      return "experts.";
+    case Unit::Kind::quantized:
+      return "quantized.";
+    case Unit::Kind::quantized_experts:
+      return "quantized_experts.";
+    case Unit::Kind::adapters:
+      return "adapters.";
+    case Unit::Kind::expert_adapters:
+      return "expert_adapters.";
+    case Unit::Kind::embedding:
+    case Unit::Kind::head:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 SlotMap map_slots(const std::vector<Unit>& units, const Sharding& sharding, bool tied, SlotsOf of) {
   SlotMap map;
@@ -21,23 +48,15 @@ SlotMap map_slots(const std::vector<Unit>& units, const Sharding& sharding, bool
       continue;
     }
     int slot = 0;
-    if (unit.kind == Unit::Kind::block) {
-      slot = find(block % 2 == 1 ? "even" : "odd");
-    } else if (unit.kind == Unit::Kind::quantized) {
-      slot = find(block % 2 == 1 ? "quantized.even" : "quantized.odd");
-    } else if (unit.kind == Unit::Kind::adapters) {
-      slot = find(block % 2 == 1 ? "adapters.even" : "adapters.odd");  // of the block before
-    } else if (unit.kind == Unit::Kind::experts) {
-      slot = find(block % 2 == 1 ? "experts.even" : "experts.odd");  // of the block before
-    } else if (unit.kind == Unit::Kind::expert_adapters) {
-      slot = find(block % 2 == 1 ? "expert_adapters.even" : "expert_adapters.odd");
+    if (const auto name = name_beside(unit.kind)) {
+      slot = find(std::string(*name) + (block % 2 == 1 ? "even" : "odd"));  // of the block before
     } else if (tied) {
       slot = find(unit.name);
     } else {
       slot = find("outer");
     }
     Slot& room = map.slots[static_cast<std::size_t>(slot)];
-    room.bytes = unit.kind == Unit::Kind::quantized;
+    room.bytes = unit.of_bytes();
     room.numel = std::max(room.numel, sharding.padded(unit));
     map.of_unit.push_back(slot);
   }

@@ -12,7 +12,10 @@ struct UnitTensors {
   OpenGradient gradient;
 
   Tensor weight(int index) const { return unit->parameter(weights, index); }
-  Tensor slope(int index) const { return unit->parameter(gradient.flat, index); }
+  /// Nothing where there is no unit.
+  Tensor slope(int index) const {
+    return unit == nullptr ? Tensor{} : unit->parameter(gradient.flat, index);
+  }
 };
 
 }  // namespace shardplan::validator

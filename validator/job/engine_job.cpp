@@ -137,6 +137,7 @@ LoraSpec lora_of(const Lora& lora, std::optional<double> alpha) {
                 .scale = static_cast<float>(factor),
                 .targets = lora.targets,
                 .parameters = lora.parameters};
+  spec.base_of_experts = lora.base_of_experts;
   if (lora.base == Quantization::nf4) spec.base = BaseStore::nf4;
   if (lora.base == Quantization::nf4_double) spec.base = BaseStore::nf4_double;
   return spec;

@@ -64,7 +64,7 @@ DecoderLayout lay_out(const DecoderSpec& s) {
   if (s.lora && s.lora->base != BaseStore::values) {
     DecoderSpec plain = s;
     plain.lora->base = BaseStore::values;
-    return quantize_blocks(lay_out(plain), s.lora->base);
+    return quantize_blocks(lay_out(plain), s);
   }
   DecoderLayout layout;
   const Init table = s.tokens_here() > 0 ? normal(s.init_stddev, s.tokens_here()) : kZeros;

@@ -59,6 +59,7 @@ struct LoraSpec {
   std::vector<std::string> targets;  ///< the layers' names in transformers, or "all-linear" alone
   std::vector<std::string> parameters;  ///< ends of the names of experts' weights there
   BaseStore base = BaseStore::values;
+  bool base_of_experts = false;  ///< experts' matrices are kept so too
 };
 
 /// A causal decoder: embedding, blocks of attention and MLP with a norm before each, norm, head.

@@ -100,6 +100,12 @@ void place_bytes(ParameterSpec& p, const DecoderSpec& s) {
   p.stretches = {};
 }
 
+/// Of whole experts, each of which is one rank's.
+void place_expert_bytes(ParameterSpec& p, const DecoderSpec&) {
+  p.sharing = Sharing::parts;
+  p.stretches = {};
+}
+
 using Place = void (*)(ParameterSpec&, const DecoderSpec&);
 
 Place place_in(Unit::Kind kind) {
@@ -109,6 +115,8 @@ Place place_in(Unit::Kind kind) {
       return place_experts;
     case Unit::Kind::quantized:
       return place_bytes;
+    case Unit::Kind::quantized_experts:
+      return place_expert_bytes;
     default:
       return place;
   }
@@ -146,7 +154,8 @@ DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share,
   for (std::size_t u = 0; u < part.units.size(); ++u) {
     Unit& unit = part.units[u];
     unit.first_element = all.units[u].first_element;
-    for (std::size_t i = 0; i < unit.quantized.size(); ++i)
+    // Experts know their places among all.
+    for (std::size_t i = 0; !unit.of_experts() && i < unit.quantized.size(); ++i)
       place_in_whole(unit.quantized[i].values, all.units[u].quantized[i].values, place, spec);
     for (std::size_t i = 0; i < unit.parameters.size(); ++i)
       place_in_whole(unit.parameters[i], all.units[u].parameters[i], place_in(unit.kind), spec);

@@ -84,6 +84,7 @@ struct Unit {
     block,
     experts,
     quantized,
+    quantized_experts,
     adapters,
     expert_adapters,
     head
@@ -95,9 +96,13 @@ struct Unit {
   std::int64_t numel = 0;          ///< with the gaps of alignment
   std::int64_t first_element = 0;  ///< of the undivided model's numbering, for random bits
 
-  DType stored_as(DType model) const { return kind == Kind::quantized ? DType::i8 : model; }
+  DType stored_as(DType model) const { return of_bytes() ? DType::i8 : model; }
+  bool of_bytes() const { return kind == Kind::quantized || kind == Kind::quantized_experts; }
   /// Divided as experts are, among ranks that have other experts of each layer.
-  bool of_experts() const { return kind == Kind::experts || kind == Kind::expert_adapters; }
+  bool of_experts() const {
+    return kind == Kind::experts || kind == Kind::quantized_experts ||
+           kind == Kind::expert_adapters;
+  }
   bool adapts() const { return kind == Kind::adapters || kind == Kind::expert_adapters; }
   /// Parameter `index` in the unit's flat array; empty when index is negative, or the array empty.
   Tensor parameter(const Tensor& flat, int index) const {

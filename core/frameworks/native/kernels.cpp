@@ -208,6 +208,7 @@ class WorkList {
   }
   /// Of all experts of the rank.
   void add_experts_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    widen(l);
     if (n_.narrow()) {
       add_narrow(NarrowWork(n_, l).forward(false));
     } else {
@@ -228,6 +229,7 @@ class WorkList {
       add(expert_weight_gradient(n_, rank, inputs));   // of a
     }
     if (l == lowest_) return false;
+    widen(l);
     if (n_.narrow()) {
       add_narrow(NarrowWork(n_, l).backward());
     } else {
@@ -267,10 +269,14 @@ class WorkList {
     k.calls = static_cast<std::int32_t>(of.parts);
     add(k);
   }
-  /// A matrix of 4 bits is read, and written as it is multiplied with.
+  /// A matrix of 4 bits is read, and written as it is multiplied with; or those of all experts, one
+  /// after the other.
   void widen(NativeLinear l) {
     const std::int64_t elements = n_.layout.block.of(l).elements;
-    if (elements > 0) add(pass_over(n_, ceil_div(elements, std::int64_t{2}), 1 + 2 * n_.width, 2));
+    if (elements == 0) return;
+    Kernel k = pass_over(n_, ceil_div(elements, std::int64_t{2}), 1 + 2 * n_.width, 2);
+    k.calls = static_cast<std::int32_t>(n_.matrices_of(l));
+    add(k);
   }
 
   const Native& n_;

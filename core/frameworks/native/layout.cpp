@@ -134,8 +134,8 @@ std::size_t linear_of(const std::string& name) {
   return static_cast<std::size_t>(found - kLayersOf.begin());
 }
 
-/// Of the matrices of a block: routers and experts are no linear layers of transformers, whatever
-/// their parameters say.
+/// Of the matrices of a block: routers are no linear layers of transformers, whatever their
+/// parameters say, and experts are units of their own.
 bool in_4_bits(const Parameter& p) {
   return p.quantized() && linear_of(p.name) < kLayersOf.size();
 }
@@ -149,6 +149,21 @@ std::int64_t quantized_bytes(std::int64_t elements, Quantization stored) {
   if (stored == Quantization::nf4) return codes + round_up(blocks * kFloat, kElements);
   return codes + round_up(blocks, kElements) +
          round_up((ceil_div(blocks, kScales) + 1) * kFloat, kElements);
+}
+
+/// The experts here, each of whose matrices is stored in 4 bits by itself.
+void quantize_experts(const Model& model, NativeLayout& layout) {
+  std::int64_t bytes = 0;
+  for (const Parameter& p : model.parameters) {
+    if (p.kind != ParameterKind::expert || !p.quantized()) continue;
+    const NativeLinear l = contains(p.name, "gate_up_proj") ? NativeLinear::up : NativeLinear::down;
+    const std::int64_t here = p.shape.front(), each = p.numel / here;
+    layout.block.adapters[static_cast<std::size_t>(l)].elements = each;
+    bytes = checked_add(bytes, checked_mul(here, quantized_bytes(each, p.stored)));
+  }
+  if (bytes == 0) return;
+  layout.experts.elements = bytes;
+  layout.experts.quantized = true;
 }
 
 /// Whether a block's adapters are those of its experts' matrices, of all experts together.
@@ -195,6 +210,7 @@ void read_adapters(const Model& model, std::int64_t experts, NativeLayout& layou
   layout.quantized.frozen = layout.quantized.quantized = true;
   for (const NativeAdapters& of : b.adapters)
     if (of.elements > 0) layout.quantized.elements += quantized_bytes(of.elements, stored);
+  quantize_experts(model, layout);
 }
 
 NativeLayout decoder_layout(const Model& model, const Parallel& parallel) {

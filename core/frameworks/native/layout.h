@@ -37,7 +37,7 @@ constexpr bool sums_over_ranks(NativeLinear l) {
 struct NativeAdapters {
   std::int64_t parts = 0;     ///< of the matrix, adapted each by itself; 0: none is
   std::int64_t rows = 0;      ///< of all of them
-  std::int64_t elements = 0;  ///< of the matrix, where it is stored in 4 bits
+  std::int64_t elements = 0;  ///< of the matrix, or of each expert's, where it is stored in 4 bits
 };
 
 /// Sizes of a rank's share of a block, per token unless it says otherwise, read off its parameters.

@@ -61,7 +61,7 @@ void add_residents(ProgramBuilder& b, const Native& n) {
     for (const std::int64_t slot : n.slots(false)) b.resident(Category::gathered_parameters, slot);
   if (n.stage >= 2)
     for (const std::int64_t slot : n.slots(true)) b.resident(Category::communication_buffers, slot);
-  if (n.layout.quantized.count > 0) b.resident(Category::workspace, n.widened());
+  if (const std::int64_t bytes = n.widened(); bytes > 0) b.resident(Category::workspace, bytes);
   if (n.narrow()) {
     b.resident(Category::workspace, n.narrow_operands());
     b.resident(Category::workspace, n.narrow_scales());

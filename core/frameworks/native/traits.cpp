@@ -97,6 +97,7 @@ constinit const FrameworkTraits kNativeTraits{
     .pipeline_problem = native_pipeline_problem,
     .sharding_problem = native_sharding_problem,
     .build = usual::builds_as_written,
+    .quantizes_experts = true,
     .regime = usual::regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",

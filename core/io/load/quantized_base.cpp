@@ -5,12 +5,14 @@
 #include "base/format.h"
 #include "frameworks/registry.h"
 #include "lowering/stored_weights.h"
+#include "parallel/degrees.h"
 
 namespace shardplan {
 namespace {
 
 constexpr const char* kQuantization = "workload.lora.quantization";
 constexpr const char* kPreparation = "workload.lora.prepare_kbit";
+constexpr const char* kExperts = "workload.lora.quantize_experts";
 
 class QuantizedBase {
  public:
@@ -20,6 +22,7 @@ class QuantizedBase {
   std::vector<Diagnostic> check() {
     const Lora& lora = *plan_.workload.lora;
     if (lora.prepare_kbit.value_or(false)) check_preparation(lora);
+    if (lora.base_of_experts) check_experts(lora);
     if (lora.base != Quantization::none && framework_.shards_parameters(plan_)) {
       about_storage();
       about_evidence();
@@ -45,6 +48,21 @@ class QuantizedBase {
     if (framework_.keeps_master)
       warn(kPreparation, fmt::format("{} casts parameters back to {}: nothing stays in fp32",
                                      framework_.label.get(), name_of(plan_.precision.params)));
+  }
+
+  /// transformers 5.24 replaces linear layers alone (integrations/bitsandbytes.py,
+  /// replace_with_bnb_linear); Axolotl quantizes what experts are by itself as it is loaded
+  /// (monkeypatch/moe_quant.py, with replace_parameter_4bit of bitsandbytes from 0.48 on).
+  void check_experts(const Lora& lora) {
+    if (lora.base == Quantization::none)
+      job_.fail(kExperts, "true, and the base is not quantized",
+                "workload.lora.quantization, or false");
+    if (expert_count(model_) == 0) job_.fail(kExperts, "a dense model has no experts", "false");
+    if (!framework_.quantizes_experts)
+      job_.fail(kExperts,
+                fmt::format("quantized experts cannot be estimated yet with {}",
+                            framework_.label.get()),
+                "framework native, or false");
   }
 
   /// accelerate 1.15 (utils/fsdp_utils.py, fsdp2_prepare_model) leaves what is no floating type out

@@ -21,6 +21,10 @@ void read_lora(ObjectReader& object, Workload& workload) {
   const Json* value = object.find("lora");
   ObjectReader lora(value == nullptr ? kNothing : *value, object.file(), object.path_of("lora"));
   read_options(lora, lora_table(), workload);
+  // peft's way to adapt weights of experts and no module.
+  const Json* targets = lora.find("targets");
+  if (targets != nullptr && targets->empty() && !workload.lora->parameters.empty())
+    workload.lora->targets.clear();
   if (says_qlora(object) && lora.find("quantization") == nullptr)
     workload.lora->base = Quantization::nf4_double;
   lora.finish();

@@ -195,6 +195,51 @@ TEST(NativeLowering, divides_experts_over_their_ranks_and_all_else_over_all) {
   }
 }
 
+/// Of a rank among `ranks` that divide the experts.
+NativeLayout adapted_layout(Lora lora, std::int64_t ranks) {
+  lora.rank = 16;
+  lora.targets = {"q_proj"};
+  Plan plan = native_plan(1, "bf16-master", 4);
+  plan.parallel.expert = ranks;
+  plan.workload.lora = lora;
+  const Model model = model_of(kMixtral, {.lora = lora});
+  return native_layout(RankModel(model, plan).model(), plan.parallel);
+}
+
+TEST(NativeLowering, divides_adapters_of_experts_as_it_does_experts) {
+  for (const std::int64_t ranks : {1, 2, 4}) {
+    const auto elements = [&](std::vector<std::string> parameters) {
+      const NativeLayout layout = adapted_layout({.parameters = std::move(parameters)}, ranks);
+      EXPECT_EQ(layout.block.per_token, 2);
+      EXPECT_EQ(layout.block.rank, 16);
+      EXPECT_EQ(layout.adapters.elements, 2 * 16 * 1024);
+      return layout.expert_adapters.elements;
+    };
+    const std::int64_t up = 8 * 16 * (2 * 256 + 1024) / ranks, down = 8 * 16 * (1024 + 256) / ranks;
+    EXPECT_EQ(elements({"experts.gate_up_proj", "experts.down_proj"}), up + down);
+    EXPECT_EQ(elements({"mlp.experts.gate_up_proj"}), up);
+    EXPECT_EQ(elements({"down_proj"}), down);
+    EXPECT_EQ(elements({"up_proj"}), 0) << "peft compares whole names between dots";
+  }
+}
+
+TEST(NativeLowering, stores_experts_in_4_bits_where_they_are_to_be) {
+  for (const std::int64_t ranks : {1, 4}) {
+    const auto bytes = [&](Quantization base) {
+      const NativeLayout layout = adapted_layout({.base = base, .base_of_experts = true}, ranks);
+      EXPECT_TRUE(layout.experts.quantized && layout.experts.frozen);
+      EXPECT_EQ(layout.block.of(NativeLinear::up).elements, 2 * 256 * 1024);
+      return layout.experts.elements;
+    };
+    const std::int64_t each = 3 * 256 * 1024;  // elements of an expert
+    EXPECT_EQ(bytes(Quantization::nf4), 8 / ranks * (each / 2 + 4 * each / 64));
+    // A byte for each scale; of 8192 and 4096 of them 32 and 16 scales, and two means, at 64 bytes.
+    EXPECT_EQ(bytes(Quantization::nf4_double),
+              8 / ranks * (each / 2 + each / 64 + 3 * 64 + 2 * 64));
+    EXPECT_FALSE(adapted_layout({.base = Quantization::nf4}, ranks).experts.quantized);
+  }
+}
+
 TEST(NativeLowering, sends_rows_of_experts_there_and_back_in_both_passes) {
   const Model model = model_of(kMixtral);
   Plan plan = native_plan(1, "bf16-master", 4);

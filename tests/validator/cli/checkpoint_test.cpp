@@ -81,23 +81,23 @@ TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {
 
 TEST_F(ValidateSaves, adapters_beside_experts_and_of_experts) {
   for (const int stage : {0, 1, 3})
-    for (const bool quantized : {false, true})
-      for (const bool of_experts : {false, true})
-        expect_same_bits(
-            job_with([&](Json& j) {
-              at_stage(stage, "bf16-master")(j);
-              tiny_experts(j);
-              j["cluster"] = "4xA100-40GB";
-              j["parallel"]["expert"] = 2;
-              j["workload"]["method"] = "lora";
-              Json& lora = j["workload"]["lora"];
-              lora = {{"rank", 4}, {"targets", {"all-linear"}}};
-              if (quantized) lora["quantization"] = "nf4_double";
-              if (of_experts)
-                lora["target_parameters"] = {"experts.gate_up_proj", "experts.down_proj"};
-            }),
-            std::to_string(stage) + (quantized ? " in 4 bits" : "") +
-                (of_experts ? ", of experts" : ""));
+    for (const char* kept :
+         {R"({})", R"({"quantization": "nf4_double"})",
+          R"({"target_parameters": ["experts.gate_up_proj", "experts.down_proj"]})",
+          R"({"target_parameters": ["experts.gate_up_proj"], "quantization": "nf4"})",
+          R"({"target_parameters": ["experts.gate_up_proj", "experts.down_proj"],
+              "quantization": "nf4_double", "quantize_experts": true})"})
+      expect_same_bits(job_with([&](Json& j) {
+                         at_stage(stage, "bf16-master")(j);
+                         tiny_experts(j);
+                         j["cluster"] = "4xA100-40GB";
+                         j["parallel"]["expert"] = 2;
+                         j["workload"]["method"] = "lora";
+                         j["workload"]["lora"] = Json::parse(kept);
+                         j["workload"]["lora"]["rank"] = 4;
+                         j["workload"]["lora"]["targets"] = {"all-linear"};
+                       }),
+                       std::to_string(stage) + kept);
 }
 
 TEST_F(ValidateSaves, adapters_of_shared_layers_and_stages) {
@@ -237,15 +237,24 @@ TEST_F(ValidateSaves, adapters_of_experts_that_weights_reads_beside_their_base) 
        }),
        {"--save", path("base"), "--save-form", "whole"});
   const std::string base = path("base") + "/step-1/weights/model.safetensors";
-  for (const Json& parameters :
-       {Json{"experts.gate_up_proj", "experts.down_proj"}, Json{"experts.down_proj"}}) {
+  const std::vector<Json> changes{
+      {{"target_parameters", {"experts.gate_up_proj", "experts.down_proj"}}},
+      {{"target_parameters", Json::array({"experts.down_proj"})}},
+      {{"target_parameters", {"experts.down_proj", "experts.gate_up_proj"}},
+       {"quantization", "nf4_double"},
+       {"quantize_experts", true}}};
+  for (const Json& change : changes) {
     fs::remove_all(path("a"));
+    const Json& parameters = change.at("target_parameters");
     const std::string job = job_with([&](Json& j) {
       experts(j);
       j["workload"]["method"] = "lora";
-      j["workload"]["lora"] = {
-          {"rank", 4}, {"targets", Json::array()}, {"target_parameters", parameters}};
+      j["workload"]["lora"] = {{"rank", 4}, {"targets", Json::array()}};
+      j["workload"]["lora"].update(change);
     });
+    // The base is the one that a run without weights begins with.
+    EXPECT_EQ(steps_of(told(job, {"--steps", "1", "--weights", base})),
+              steps_of(told(job, {"--steps", "1"})));
     const Json out = told(
         job, {"--weights", base, "--save", path("a"), "--save-every", "2", "--save-form", "whole"});
     ASSERT_TRUE(out.is_object()) << parameters;

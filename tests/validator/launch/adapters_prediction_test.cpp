@@ -190,6 +190,15 @@ TEST_P(Adapters, of_experts_are_predicted_to_the_byte) {
                       "qwen3_moe, " + what);
           if (std::string(base) == "none")
             expect_same(of(mixtral(4, 3), "[]", R"(["down_proj"])"), "experts alone, " + what);
+          if (std::string(base) != "none") {
+            const Json both = quantized_experts(of(mixtral(8, 2), R"(["q_proj"])", kBoth));
+            expect_same(both, "mixtral of 4 bits, " + what);
+            expect_same(quantized_experts(of(qwen3_moe(), R"(["q_proj"])", "[]")),
+                        "qwen3_moe of 4 bits, " + what);
+            expect_same(narrowed(both, "fp8-tensorwise"), "mixtral of 4 bits, fp8, " + what);
+            if (factor > 0 && std::string(checkpointing) == "none")
+              expect_same_offloaded(both, "mixtral of 4 bits, " + what);
+          }
           if (factor > 0) continue;
           expect_same(sent(of(mixtral(8, 2), R"(["q_proj"])", kBoth)),
                       what + ", what blocks keep on the host");
@@ -228,6 +237,7 @@ TEST(AdaptersRefused, beside_what_they_do_not_go_with) {
   refused(with("lora", "quantization", "int8"), "quantization");
   refused(with("lora", "modules_to_save", {"lm_head"}), "modules_to_save");
   refused(with("lora", "targets", {"embed_tokens"}), "targets");
+  refused(with("lora", "quantize_experts", true), "quantize_experts");
 }
 
 }  // namespace

@@ -127,6 +127,12 @@ inline Json adapted_experts(Json document, const char* parameters) {
   return document;
 }
 
+/// With the experts' matrices stored as the base is.
+inline Json quantized_experts(Json document) {
+  document["workload"]["lora"]["quantize_experts"] = true;
+  return document;
+}
+
 inline Json mixtral(std::int64_t experts, std::int64_t per_token) {
   return {{"model_type", "mixtral"},      {"hidden_size", 256},
           {"intermediate_size", 448},     {"num_hidden_layers", 5},

@@ -166,11 +166,16 @@ TEST_P(Traffic, of_adapters_of_experts_is_predicted_to_the_byte) {
     for (const char* parameters :
          {R"(["gate_up_proj"])", R"(["down_proj"])", R"(["gate_up_proj", "down_proj"])"})
       for (const char* checkpointing : {"none", "full"})
-        expect_same_traffic(adapted_experts(adapted(job(mixtral(8, 2), GetParam(), "4xH200",
-                                                        "bf16-master", checkpointing, 2, 80, 3),
-                                                    targets, "none", 8),
-                                            parameters),
-                            fmt::format("{}, {}, {}", targets, parameters, checkpointing));
+        for (const char* base : {"none", "nf4_double"}) {
+          const Json plain = adapted_experts(adapted(job(mixtral(8, 2), GetParam(), "4xH200",
+                                                         "bf16-master", checkpointing, 2, 80, 3),
+                                                     targets, base, 8),
+                                             parameters);
+          const std::string what =
+              fmt::format("{}, {}, {}, {}", targets, parameters, checkpointing, base);
+          expect_same_traffic(plain, what);
+          if (std::string(base) != "none") expect_same_traffic(quantized_experts(plain), what);
+        }
 }
 
 TEST_P(Traffic, of_scales_of_fp8_is_predicted_to_the_byte) {

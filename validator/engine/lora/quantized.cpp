@@ -10,6 +10,13 @@ Tensor as_floats(const Tensor& bytes) {
   return {bytes.address, DType::f32, Shape{bytes.numel() / size_of(DType::f32)}};
 }
 
+Tensor widened(Backend& device, const UnitTensors& from, std::size_t matrix, const Tensor& room) {
+  const QuantizedMatrix& m = from.unit->quantized[matrix];
+  const Tensor wide = room_of(m, room);
+  device.widen(wide, nf4_matrix(*from.unit, m, from.weights));
+  return wide;
+}
+
 }  // namespace
 
 Nf4Matrix nf4_matrix(const Unit& unit, const QuantizedMatrix& m, const Tensor& bytes) {
@@ -24,10 +31,13 @@ Tensor room_of(const QuantizedMatrix& m, const Tensor& room) {
 }
 
 Tensor BlockQuantized::weight(Backend& device, Linear l) const {
-  const QuantizedMatrix& m = unit.unit->quantized[static_cast<std::size_t>(l)];
-  const Tensor wide = room_of(m, room);
-  device.widen(wide, nf4_matrix(*unit.unit, m, unit.weights));
-  return wide;
+  return widened(device, unit, static_cast<std::size_t>(l), room);
+}
+
+Tensor BlockQuantized::weight(Backend& device, Linear l, std::int64_t expert) const {
+  const std::size_t each = experts.unit->quantized.size() / 2;
+  const std::size_t before = l == Linear::up ? 0 : each;
+  return widened(device, experts, before + static_cast<std::size_t>(expert), room);
 }
 
 std::int64_t largest_quantized(const std::vector<Unit>& units) {

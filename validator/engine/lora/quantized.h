@@ -1,4 +1,5 @@
-// Matrices of a block that are kept in 4 bits: one at a time is widened, to be multiplied with.
+// Matrices of a block and of its experts that are kept in 4 bits: one at a time is widened, to be
+// multiplied with.
 #pragma once
 
 #include "device/backend.h"
@@ -7,14 +8,17 @@
 
 namespace shardplan::validator {
 
-/// Those of one block in one pass; without a unit there are none.
+/// Those of one block in one pass; without units there are none.
 struct BlockQuantized {
-  UnitTensors unit;
-  Tensor room;  ///< [elements of the largest matrix], which all take turns in
+  UnitTensors unit, experts;  ///< the block's own, and its experts'
+  Tensor room;                ///< [elements of the largest matrix], which all take turns in
 
   bool any() const { return unit.unit != nullptr; }
+  bool any_experts() const { return experts.unit != nullptr; }
   /// In `room`, until the next one is asked for.
   Tensor weight(Backend& device, Linear l) const;
+  /// The same of one of the experts here; l: up or down.
+  Tensor weight(Backend& device, Linear l, std::int64_t expert) const;
 };
 
 /// The parts of a matrix among the bytes of its unit.

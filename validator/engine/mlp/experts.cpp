@@ -166,11 +166,18 @@ class ExpertMlp final : public Mlp {
     return l == Linear::up ? parameters_.up_weight : parameters_.down_weight;
   }
 
+  /// Of elements; what has 4 bits is there until the next one is asked for.
+  Tensor weight(const MlpRanks& ranks, const MlpParameters& p, const ExpertLinear& of) const {
+    const BlockQuantized& quantized = p.linears.quantized();
+    if (quantized.any_experts()) return quantized.weight(device(ranks), of.linear, of.expert);
+    return of_expert(p.experts.weight(index_of(of.linear)), of.expert);
+  }
+
   void linear_forward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
                       const MlpActivations& a, const Tensor& y, const Tensor& x) const {
     for_each_expert(a, [&](const ExpertRows& r) {
       if (r.count == 0) return;
-      const Tensor w = of_expert(p.experts.weight(index_of(l)), r.expert);
+      const Tensor w = weight(ranks, p, {l, r.expert});
       const Tensor in = x.row_range(r.first, r.count), out = y.row_range(r.first, r.count);
       if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
         Fp8Linear(ranks.tensor, fp8, l, r.expert).forward(out, in, w, {});
@@ -207,7 +214,7 @@ class ExpertMlp final : public Mlp {
   /// place.
   void matrix_backward(const MlpRanks& ranks, const MlpParameters& p, const ExpertLinear& of,
                        const Tensor& slope, const Tensor& drows, const Tensor& rows) const {
-    const Tensor w = of_expert(p.experts.weight(index_of(of.linear)), of.expert);
+    const Tensor w = weight(ranks, p, of);
     const bool add = p.experts.gradient.accumulate;
     if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
       Fp8Linear(ranks.tensor, fp8, of.linear, of.expert).backward(slope, add, rows, drows, rows, w);

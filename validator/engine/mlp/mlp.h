@@ -37,8 +37,8 @@ struct MlpActivations {
 /// Those of a block that an MLP may read.
 struct MlpParameters {
   UnitTensors block;
-  const BlockLinears& linears;  ///< of blocks without experts; adapters of all
-  UnitTensors experts;          ///< of blocks that have any
+  const BlockLinears& linears;  ///< of blocks without experts; adapters and 4 bits of all
+  UnitTensors experts;          ///< of blocks that have any; none where they have 4 bits
 };
 
 /// What the routers of a micro-batch count together.

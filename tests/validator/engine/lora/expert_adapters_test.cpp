@@ -1,4 +1,5 @@
-// Adapters of the experts' own matrices, however ranks divide the experts.
+// Adapters of the experts' own matrices, of elements and of 4 bits, however ranks divide the
+// experts.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,10 +13,13 @@ namespace {
 
 using namespace testing;
 
-/// Of both matrices beside attention's, and of one alone.
+/// Of both matrices beside attention's, and of one alone; the first with a base of 4 bits.
 std::vector<DecoderSpec> specs() {
-  return {with_experts(adapted(tiny_mixtral(), {"all-linear"}), {"gate_up_proj", "down_proj"}),
-          with_experts(adapted(tiny_qwen3_moe(), {}), {"gate_up_proj"})};
+  const std::vector<std::string> both{"gate_up_proj", "down_proj"};
+  return {with_experts(adapted(tiny_mixtral(), {"all-linear"}), both),
+          with_experts(adapted(tiny_qwen3_moe(), {}), {"gate_up_proj"}),
+          with_quantized_experts(
+              with_experts(adapted(tiny_mixtral(), {"all-linear"}, BaseStore::nf4_double), both))};
 }
 
 /// Four micro-batches, whatever they are divided over: the balance of experts is of each.
@@ -65,7 +69,7 @@ TEST_P(ExpertAdapters, give_the_losses_and_norms_of_one_rank_over_30_steps_in_fp
 }
 
 TEST_P(ExpertAdapters, drop_the_same_rows) {
-  const DecoderSpec spec = specs().front();
+  const DecoderSpec spec = specs().back();
   TestRun whole = run_of(0, 1, 1);
   whole.capacity_factor = 0.8;
   const auto one = train(spec, whole, 20);
@@ -95,7 +99,7 @@ TEST_P(ExpertAdapters, give_the_same_bits_with_states_on_the_host) {
 }
 
 TEST_P(ExpertAdapters, learn_beside_experts_in_fp8) {
-  DecoderSpec spec = specs().front();
+  DecoderSpec spec = specs()[GetParam() < 2 ? 0 : 2];
   spec.hidden = 64;
   spec.inner = 96;
   spec.head_dim = 16;

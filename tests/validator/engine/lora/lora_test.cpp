@@ -40,9 +40,19 @@ std::vector<DecoderSpec> of_experts() {
                        {"gate_up_proj", "down_proj"})};
 }
 
+/// Experts have 4 bits, with adapters of their own and without.
+std::vector<DecoderSpec> of_quantized_experts(BaseStore base) {
+  return {with_quantized_experts(adapted(tiny_mixtral(), {"all-linear"}, base)),
+          with_quantized_experts(with_experts(adapted(tiny_qwen3_moe(), {"all-linear"}, base),
+                                              {"gate_up_proj", "down_proj"})),
+          with_quantized_experts(with_experts(adapted(tiny_mixtral(), {}, base), {"down_proj"}))};
+}
+
 std::vector<DecoderSpec> all_with_experts() {
   std::vector<DecoderSpec> all = beside_experts();
   for (DecoderSpec& spec : of_experts()) all.push_back(std::move(spec));
+  for (DecoderSpec& spec : of_quantized_experts(BaseStore::nf4)) all.push_back(std::move(spec));
+  all.push_back(of_quantized_experts(BaseStore::nf4_double)[1]);
   return all;
 }
 
@@ -125,10 +135,14 @@ Values values_of(Trainer& trainer) {
     for (const QuantizedMatrix& m : units[u].quantized) {
       std::vector<float>& to =
           all[units[u].name.substr(0, units[u].name.rfind('.')) + "." + m.values.name];
-      to.resize(static_cast<std::size_t>(m.values.shape.numel()));
+      to.resize(static_cast<std::size_t>(m.values.whole.numel()));
+      std::vector<float> here(static_cast<std::size_t>(m.values.shape.numel()));
       trainer.runtime().device.widen(
-          {reinterpret_cast<std::uintptr_t>(to.data()), DType::f32, m.values.shape},
+          {reinterpret_cast<std::uintptr_t>(here.data()), DType::f32, m.values.shape},
           nf4_matrix(units[u], m, flat));
+      for_each_run(m.values, [&](const Run& run) {
+        std::copy_n(here.begin() + run.here, run.length, to.begin() + run.whole);
+      });
     }
     if (!units[u].quantized.empty()) continue;
     for (const ParameterSpec& p : units[u].parameters) {
@@ -284,22 +298,26 @@ TEST(Lora, begins_with_the_loss_of_the_base) {
 class Qlora : public ::testing::TestWithParam<BaseStore> {};
 
 TEST_P(Qlora, has_the_losses_of_adapters_beside_what_4_bits_stand_for) {
+  std::vector<DecoderSpec> all = of_quantized_experts(GetParam());
   for (const DecoderSpec& plain :
-       {tiny_llama(), tiny_qwen3(), tiny_gpt2(), tiny_mixtral(), tiny_qwen3_moe()}) {
-    const DecoderSpec quantized = adapted(plain, {"all-linear"}, GetParam());
+       {tiny_llama(), tiny_qwen3(), tiny_gpt2(), tiny_mixtral(), tiny_qwen3_moe()})
+    all.push_back(adapted(plain, {"all-linear"}, GetParam()));
+  for (const DecoderSpec& quantized : all) {
+    DecoderSpec wide = quantized;
+    wide.lora->base = BaseStore::values;
+    wide.lora->base_of_experts = false;
     Values values;
     std::vector<double> losses;
     with_trainers(quantized, run_of(0, 1, 2), [&](Trainer& trainer, BatchSource& batches) {
       values = values_of(trainer);
       for (int i = 0; i < 10; ++i) losses.push_back(trainer.step(batches).loss);
     });
-    with_trainers(adapted(plain, {"all-linear"}), run_of(0, 1, 2),
-                  [&](Trainer& trainer, BatchSource& batches) {
-                    set_values(trainer, values);
-                    trainer.begin();
-                    for (const double loss : losses)
-                      EXPECT_NEAR(loss, trainer.step(batches).loss, 1e-6 * loss);
-                  });
+    with_trainers(wide, run_of(0, 1, 2), [&](Trainer& trainer, BatchSource& batches) {
+      set_values(trainer, values);
+      trainer.begin();
+      for (const double loss : losses)
+        EXPECT_NEAR(loss, trainer.step(batches).loss, 1e-6 * loss) << quantized.family;
+    });
   }
 }
 
