@@ -27,7 +27,7 @@ bool is_half(DType type) {
 double product_bytes(const Kernel& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k);
-  return (m * k + k * n + m * n) * static_cast<double>(p.batch) *
+  return (m * k + k * n + (p.adds ? 2 : 1) * m * n) * static_cast<double>(p.batch) *
          static_cast<double>(size_of(p.type));
 }
 

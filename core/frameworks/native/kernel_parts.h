@@ -29,6 +29,13 @@ inline Kernel product(const Native& n, std::int64_t rows, std::int64_t outputs,
   return k;
 }
 
+/// The same product, added to what is there.
+inline Kernel added(const Native& n, Kernel k) {
+  k.adds = true;
+  k.bytes += static_cast<double>(n.width) * k.elements;
+  return k;
+}
+
 /// Reads and writes so many bytes of each row, of `written` elements.
 inline Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes,
                         std::int64_t written) {

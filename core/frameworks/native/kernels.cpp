@@ -117,16 +117,16 @@ class WorkList {
     const NativeAdapters& of = n_.layout.block.of(l);
     if (of.parts == 0) return;
     add(product(n_, n_.rows, of.parts * n_.layout.block.rank, inputs));
-    add_parts(of, n_.rows, of.rows / of.parts, n_.layout.block.rank);
+    add_parts(of, added(n_, product(n_, n_.rows, of.rows / of.parts, n_.layout.block.rank)));
   }
   /// False: the pass ends there.
   bool add_block_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
     const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank, low = of.parts * rank;
     if (of.parts > 0) {
-      add_parts(of, of.rows / of.parts, rank, n_.rows);  // of b
-      add_parts(of, n_.rows, rank, of.rows / of.parts);  // of what a made
-      add(product(n_, low, inputs, n_.rows));            // of a
+      add_parts(of, product(n_, of.rows / of.parts, rank, n_.rows));  // of b
+      add_parts(of, product(n_, n_.rows, rank, of.rows / of.parts));  // of what a made
+      add(product(n_, low, inputs, n_.rows));                         // of a
     }
     if (l == lowest_) return false;
     widen(l);
@@ -135,7 +135,7 @@ class WorkList {
     } else {
       add_linear_backward(n_.rows, outputs, inputs, n_.frozen());
     }
-    if (of.parts > 0) add(product(n_, n_.rows, inputs, low));
+    if (of.parts > 0) add(added(n_, product(n_, n_.rows, inputs, low)));
     return true;
   }
   void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
@@ -217,7 +217,7 @@ class WorkList {
     if (n_.layout.block.of(l).parts == 0) return;
     const std::int64_t rank = n_.layout.block.rank;
     add(expert_product(n_, rank, inputs));
-    add(expert_product(n_, outputs, rank));
+    add(added(n_, expert_product(n_, outputs, rank)));
   }
   /// False: the pass ends there.
   bool add_experts_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
@@ -236,7 +236,7 @@ class WorkList {
       if (!n_.frozen()) add(expert_weight_gradient(n_, outputs, inputs));
       add(expert_product(n_, inputs, outputs));
     }
-    if (adapted) add(expert_product(n_, inputs, rank));
+    if (adapted) add(added(n_, expert_product(n_, inputs, rank)));
     return true;
   }
   /// False: the pass ends there.
@@ -263,9 +263,7 @@ class WorkList {
     for (const Kernel& k : narrow.rest) add(k);
   }
   /// As many products as layers of the matrix are adapted, alike in size here.
-  void add_parts(const NativeAdapters& of, std::int64_t rows, std::int64_t outputs,
-                 std::int64_t inner) {
-    Kernel k = product(n_, rows, outputs, inner);
+  void add_parts(const NativeAdapters& of, Kernel k) {
     k.calls = static_cast<std::int32_t>(of.parts);
     add(k);
   }

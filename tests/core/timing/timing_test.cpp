@@ -70,6 +70,13 @@ TEST(KernelTime, IsLongerForWidthsThatTensorCoresCannotLoad) {
   EXPECT_GT(seconds(product(8192, 50257, 768)), 3 * seconds(product(8192, 50304, 768)));
 }
 
+TEST(KernelTime, ReadsWhatAProductIsAddedTo) {
+  Kernel low = product(65536, 4096, 16);  // its result is nearly all that it moves
+  const double alone = seconds(low);
+  low.adds = true;
+  EXPECT_NEAR(seconds(low), 2 * alone, 0.05 * alone);
+}
+
 TEST(KernelTime, SparesHalfOfTheSquareOfCausalAttention) {
   Kernel a;
   a.kind = KernelKind::attention;
