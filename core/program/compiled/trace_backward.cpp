@@ -225,19 +225,19 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const NodeId made =
       add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
   graph.at(made).workspace = padded_weight(i);
-  // With a bias the gradient's copy is made here. From three runs of BERT.
+  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
+  // From three runs of BERT.
   if (op.bias != kNone)
-    graph.at(made).workspace += padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
-                                (count(op.out) / view_.parameter(op.weight).shape.front());
+    graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
+                               padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
+                                   (count(op.out) / view_.parameter(op.weight).shape.front());
   return made;
 }
 
-/// Bytes of the copy with longer rows that a product reads; one that autocast makes is that copy.
+/// Bytes of the copy with longer rows that a product reads.
 std::int64_t Trace::padded_weight(std::size_t i) const {
-  const Node& weight = graph.at(sides_[i][0]);
-  if (weight.kind != NodeKind::input) return 0;
   const ParameterId id = view_.graph().ops()[i].weight;
-  return padded_row(i) * view_.parameter(id).shape.back() * size_of(weight.type);
+  return padded_row(i) * view_.parameter(id).shape.back() * size_of(graph.at(sides_[i][0]).type);
 }
 
 /// Allocator histories of GPT-2 medium show both copies.
@@ -267,11 +267,12 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 }
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is
-/// added in the same call (addmm): until then its operands wait. One in another type is made at
-/// once, and waits itself.
+/// added in the same call (addmm): until then its operands wait, as those of a padded one do. One
+/// in another type is made at once, and waits itself.
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
-  const bool later = low == view_.parameter_type(op.weight);
+  const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
+  const bool later = padded || low == view_.parameter_type(op.weight);
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
