@@ -110,7 +110,7 @@ MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
 }
 
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
-                       const Incoming& in) {
+                       const Regime& regime, const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
   TapeOptions options;
   options.product_share = plan.checkpoint_share.every;
@@ -126,12 +126,17 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   if (options.last_segment && late && plan.workload.gradient_accumulation == 1)
     options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
+  const Gpu& gpu = plan.cluster.gpu;
+  const auto& peak = gpu.peak[regime.compute == DType::f32 ? PeakRate::fp32 : PeakRate::bf16];
+  if (peak && gpu.memory_bandwidth) options.product_balance = *peak / *gpu.memory_bandwidth;
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
   // and the loss, is another.
   options.ends_apart = plan.compiles_whole() && options.last_segment && in.leaf;
-  options.frees_returned = plan.trainer->frees_outputs || options.ends_apart;
+  options.loss_apart =
+      plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
+  options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
   options.input_again = in.again != nullptr;
   options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
@@ -156,7 +161,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   // which traces into it only where nothing breaks the graph within: else all that it calls is
   // eager.
   const bool hidden = breaks && segment.checkpointable;
-  TapeOptions options = options_of(model, segment, plan, in);
+  TapeOptions options = options_of(model, segment, plan, regime, in);
   if (checkpointed && segment.checkpointable)
     options.kept = kept_results(model, segment, plan, compiled && !hidden);
   options.graph_breaks = breaks;

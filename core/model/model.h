@@ -127,7 +127,7 @@ struct ModelFacts {
   bool own_ring = false;
   bool lends = false;  ///< layers read what others made: pipeline stages cannot be cut between them
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
-  /// Dynamo breaks its graph in front of the loss: a compiled step has the head in one of its own.
+  /// Dynamo breaks its graph in front of the loss, which is one of its own in a compiled step.
   bool breaks_before_loss = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };

@@ -211,6 +211,9 @@ struct TapeOptions {
   /// before: what its call holds goes with it, not with the whole backward pass, and what it
   /// returns is an ordinary tensor of it (frees_returned).
   bool ends_apart = false;
+  /// The last segment of a compiled model's graph ends with the head: Dynamo breaks it there, and
+  /// the loss is another (ModelFacts::breaks_before_loss).
+  bool loss_apart = false;
   /// Of a compiled segment behind a checkpointed one in the same graph: its chained input is among
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
@@ -239,6 +242,8 @@ struct TapeOptions {
   Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
+  /// Of the GPU: FLOP of products for each byte that its memory brings; 0: not known.
+  double product_balance = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the
   /// product of another (Transformer Engine's userbuffers); 1: they are waited for.
   std::int64_t gather_chunks = 1, scatter_chunks = 1;

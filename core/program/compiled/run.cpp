@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "program/compiled/cuts.h"
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
+#include "program/compiled/tied_head.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
 #include "program/tape/checkpoint.h"
@@ -22,22 +22,9 @@ namespace {
 using tape::kExternal;
 using tape::StorageId;
 
-/// The table of the embeddings where the head multiplies by it too.
-ParameterId tied_table(const Model& model, const TapeOptions& options) {
-  // Each graph has a gradient of its own.
-  if (model.facts.breaks_before_loss || options.graph_parts != nullptr) return kNone;
-  std::set<ParameterId> tables;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::embedding) tables.insert(op.weight);
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::linear && tables.contains(op.weight)) return op.weight;
-  return kNone;
-}
-
 std::vector<std::int32_t> parts_of(const TapeOptions& options) {
-  return options.graph_parts == nullptr ? std::vector<std::int32_t>{} : *options.graph_parts;
+  if (options.graph_parts == nullptr) return {};
+  return *options.graph_parts;
 }
 
 class CompiledRun {
@@ -48,9 +35,7 @@ class CompiledRun {
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
         options_(options),
-        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
-                       parts_of(options), options.graph_breaks, options.multiprocessors,
-                       options.input_again, widens_inside()}),
+        trace_(view_, trace_options(model)),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
@@ -70,10 +55,13 @@ class CompiledRun {
   void want(NodeId id) {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
-  /// DDP is compiled with the caller's cast of what the model returns.
+  /// A whole model is compiled with its caller's cast of what it returns. Of one graph that has no
+  /// pool it is counted outside, which is as much.
   bool widens_inside() const {
-    return options_.graph_parts != nullptr && view_.graph().widens_outputs();
+    if (options_.graph_parts == nullptr && options_.pool != Stream::graphs) return false;
+    return view_.graph().widens_outputs();
   }
+  TraceOptions trace_options(const Model& model) const;
   void begin_pass();
   void forward();
   void keep_tables();
@@ -101,6 +89,7 @@ class CompiledRun {
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
   }
+  void hand_over(const Unit& unit);
   void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
@@ -140,6 +129,20 @@ Category CompiledRun::category_of(NodeId id) const {
   return weight ? Category::other : Category::activations;
 }
 
+TraceOptions CompiledRun::trace_options(const Model& model) const {
+  const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
+  return {.defers_weights = mode_ == TapeMode::redo,
+          .tied = together ? tied_head(model, view_, options_.product_balance) : TiedHead{},
+          .loss_apart = options_.loss_apart,
+          .masked = options_.traced_whole,
+          .parts = parts_of(options_),
+          .breaks = options_.graph_breaks,
+          .multiprocessors = options_.multiprocessors,
+          .product_balance = options_.product_balance,
+          .input_again = options_.input_again,
+          .widens = widens_inside()};
+}
+
 void CompiledRun::begin_pass() {
   open_part_ = kNone;
   pass_ = {{}, flags(), flags()};
@@ -177,6 +180,7 @@ void CompiledRun::forward() {
   begin_pass();
   want(trace_.output);
   want(trace_.returned);
+  want(trace_.passed);
   if (mode_ == TapeMode::discard) want(trace_.input);
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) want(id);
@@ -185,6 +189,7 @@ void CompiledRun::forward() {
     product_ = storages_.allocate(
         checked_mul(node(trace_.input).elements, size_of(view_.regime().compute)),
         Category::activations);
+  if (trace_.passed != kNone && !kept_[at(trace_.passed)]) drop(trace_.passed);
   export_output();
   copy_returned();
   // The caller drops the model's output when it has the loss.
@@ -233,6 +238,7 @@ void CompiledRun::backward() {
   if (trace_.returned != kNone && kept_[at(trace_.returned)] && !options_.frees_returned)
     want(trace_.returned);
   want(trace_.input_gradient);
+  want(trace_.returned_gradient);
   for (const NodeId id : trace_.held_for_table) want(id);
   for (NodeId id = trace_.first_backward; id < trace_.graph.end(); ++id)
     if (node(id).gradient_of != kNone || (node(id).of_weight && node(id).elements == 0)) want(id);
@@ -256,9 +262,10 @@ void CompiledRun::begin_backward() {
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
+  if (options_.loss_apart && !widens_inside()) return;
   const std::int64_t zeros_bytes = bytes_of(trace_.returned);
   const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
-  if (options_.ends_apart)
+  if (options_.ends_apart || options_.loss_apart)
     zeros_ = zeros;
   else
     run_.held.push_back(storages_.free_event(zeros));
@@ -272,6 +279,8 @@ void CompiledRun::end_backward() {
   storages_.unref(zeros_);
   storages_.unref(std::exchange(product_, kExternal));
   if (trace_.returned != kNone && !options_.frees_returned) hold_to_end(trace_.returned);
+  if (const NodeId given = trace_.returned_gradient; given != kNone)
+    options_.graph_parts == nullptr ? hold_to_end(given) : drop(given);
   for (const NodeId id : trace_.held_for_table) hold_to_end(id);
   if (trace_.input_gradient == kNone) return;
   StorageId& gradient = storage_[at(trace_.input_gradient)];
@@ -398,7 +407,23 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
+  hand_over(unit);
   if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
+}
+
+/// Behind the loss's own graph the one that ends with the head is called with the gradient of what
+/// it returned, and with zeros that autograd makes for what its caller made no use of. Its call
+/// holds both until it ends.
+void CompiledRun::hand_over(const Unit& unit) {
+  const NodeId given = trace_.returned_gradient;
+  if (given == kNone || trace_.passed == kNone) return;
+  if (std::find(unit.writes.begin(), unit.writes.end(), given) == unit.writes.end()) return;
+  storages_.unref(std::exchange(zeros_, kExternal));
+  const StorageId zeros = storages_.allocate(bytes_of(trace_.passed), Category::activations);
+  if (options_.graph_parts == nullptr)
+    run_.held.push_back(storages_.free_event(zeros));
+  else
+    zeros_ = zeros;
 }
 
 /// The checkpointed block in front has computed it where it is read first.

@@ -45,6 +45,9 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
     returned = cast(returned, DType::f32);
     graph.at(returned).logits = true;
   }
+  if (options.loss_apart)
+    for (const Op& op : g.ops())
+      if (op.kind == OpKind::linear && op.out == g.returned()) passed = of(op.in[0]);
   op_ = kNone;
   in_backward_ = true;
   first_backward = graph.end();
@@ -54,6 +57,10 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   for (std::size_t i = g.ops().size(); i-- > 0;) backward(i);
   for (const Deferred& d : deferred_)
     give_weight(g.ops()[static_cast<std::size_t>(d.op)], weight_product(d.op, d.gradient));
+  if (options.loss_apart && g.returned() != kNone) {
+    returned_gradient = gradients_[static_cast<std::size_t>(g.returned())];
+    if (returned_gradient != kNone) graph.at(returned_gradient).realized = true;
+  }
   const ValueId chained = view_.chained_input();
   if (chained != kNone) input_gradient = gradients_[static_cast<std::size_t>(chained)];
 }

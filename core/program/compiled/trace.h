@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/compiled/nodes.h"
+#include "program/compiled/tied_head.h"
 #include "program/tape/graph_view.h"
 
 namespace shardplan::compiled {
@@ -19,8 +20,9 @@ struct TraceOptions {
   /// The products of weights' gradients come after the gradients of all that the segment computes:
   /// Inductor orders a recomputed block like that.
   bool defers_weights = false;
-  /// The head's weight is the table of the embeddings too.
-  ParameterId tied = kNone;
+  TiedHead tied;
+  /// The graph breaks between the head and the loss (ModelFacts::breaks_before_loss).
+  bool loss_apart = false;
   /// Dynamo has traced the causal mask too: attention reads it.
   bool masked = false;
   /// By operation, the graph that it is in (cuts.h); empty: all are in one.
@@ -30,6 +32,7 @@ struct TraceOptions {
   bool breaks = false;
   /// Of the GPU: kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
+  double product_balance = 0;  ///< TapeOptions
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
@@ -42,9 +45,11 @@ class Trace {
   Trace(tape::GraphView& view, const TraceOptions& options);
 
   JointGraph graph;
-  NodeId input = kNone;           ///< the chained input
-  NodeId output = kNone;          ///< the chained output; kNone: it needs none
-  NodeId returned = kNone;        ///< what the model returns beside the loss
+  NodeId input = kNone;     ///< the chained input
+  NodeId output = kNone;    ///< the chained output; kNone: it needs none
+  NodeId returned = kNone;  ///< what the model returns beside the loss
+  /// loss_apart: the gradient of that, and what the head reads, which the graph returns as well.
+  NodeId returned_gradient = kNone, passed = kNone;
   NodeId tangent = kNone;         ///< the output's gradient
   NodeId input_gradient = kNone;  ///< kNone: it needs none
   NodeId first_backward = 0;
@@ -88,8 +93,11 @@ class Trace {
   void linear_backward(std::size_t i, NodeId g);
   NodeId input_product(std::size_t i, NodeId g);
   NodeId weight_in_backward(std::size_t i);
-  /// Bytes of a row of the linear's result, rounded up to what products want; 0: it is that long.
+  /// Elements of a row of the linear's result, rounded up to what products want; 0: it is that
+  /// long.
   std::int64_t padded_row(std::size_t i) const;
+  std::int64_t padded_weight(std::size_t i) const;
+  NodeId padded_copy(std::size_t i, NodeId g);
   NodeId narrow_input_product(std::size_t i, NodeId g);
   NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
   void attention_backward(std::size_t i, NodeId g);

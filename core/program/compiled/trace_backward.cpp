@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "program/compiled/padding.h"
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
 
@@ -176,14 +177,14 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
   for (std::size_t at = 0; at < 3; ++at) {
     const Node read = graph.at(reads_[i][at]);
     // Of one head that was expanded the kernel returns the gradients of all.
-    const std::int64_t all = at == 0 ? read.elements : count(op.in[at]) * heads;
+    const std::int64_t all = count(op.in[at]) * (at == 0 ? 1 : heads);
     const NodeId made =
         call == kNone
             ? add(NodeKind::attention, {g, q, k, v, of(op.out), sides_[i][0], bias}, all, read.type)
             : add(NodeKind::attention, {call}, all, read.type);
     if (call == kNone) {
       call = made;
-      graph.at(call).workspace = 4 * read.elements;  // cuDNN adds up the queries' gradient in fp32
+      graph.at(call).workspace = 4 * all;  // cuDNN adds up the queries' gradient in fp32
     }
     if (!view_.state(op.in[at]).needs_grad) continue;
     const NodeId given = summed_to(made, count(op.in[at]), read.type);
@@ -201,14 +202,19 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const bool input_grad = op.in[0] != kNone && view_.state(op.in[0]).needs_grad;
   const bool weight_grad = view_.trains(op.weight);
   NodeId product = kNone;
-  if (weight_grad && op.weight == options_.tied) {
-    hold_for_table(op, g, reads_[i][0]);
+  // Without a bias: of both products' operands, by one kernel that reads the gradient once.
+  const bool pads = op.bias == kNone && padded_row(i) > 0;
+  if (pads) graph.at(g).realized = true;
+  const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
+  const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
+  if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
+    hold_for_table(op, turned, reads_[i][0]);
   } else if (weight_grad && options_.defers_weights) {
-    deferred_.push_back({op_, g});
+    deferred_.push_back({op_, turned});
   } else if (weight_grad) {
-    product = weight_product(op_, g);
+    product = weight_product(op_, turned);
   }
-  if (input_grad) give(i, 0, input_product(i, g));
+  if (input_grad) give(i, 0, input_product(i, rows));
   if (product != kNone) give_weight(op, product);
 }
 
@@ -218,21 +224,38 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const NodeId x = reads_[i][0];
   const NodeId made =
       add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
-  // Without a bias the gradient has longer rows to begin with; with one both operands are copied
-  // (torch/_inductor/fx_passes/pad_mm.py). From three runs of BERT.
-  if (op.bias != kNone && padded_row(i) > 0)
-    graph.at(made).workspace =
-        padded_row(i) * (count(op.out) / view_.parameter(op.weight).shape.front() +
-                         view_.parameter(op.weight).shape.back());
+  graph.at(made).workspace = padded_weight(i);
+  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
+  // From three runs of BERT.
+  if (op.bias != kNone)
+    graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
+                               padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
+                                   (count(op.out) / view_.parameter(op.weight).shape.front());
   return made;
 }
 
+/// Bytes of the copy with longer rows that a product reads.
+std::int64_t Trace::padded_weight(std::size_t i) const {
+  const ParameterId id = view_.graph().ops()[i].weight;
+  return padded_row(i) * view_.parameter(id).shape.back() * size_of(graph.at(sides_[i][0]).type);
+}
+
+/// Allocator histories of GPT-2 medium show both copies.
+NodeId Trace::padded_copy(std::size_t i, NodeId g) {
+  const Op& op = view_.graph().ops()[i];
+  const DType type = graph.at(sides_[i][0]).type;
+  const std::int64_t tokens = count(op.out) / view_.parameter(op.weight).shape.front();
+  const NodeId copy = pointwise({g}, checked_mul(tokens, row_stride(padded_row(i), type)), type);
+  graph.at(copy).realized = true;
+  return copy;
+}
+
 std::int64_t Trace::padded_row(std::size_t i) const {
-  constexpr std::int64_t kAligned = 16;
-  const ParameterId weight = view_.graph().ops()[i].weight;
-  const std::int64_t row =
-      view_.parameter(weight).shape.front() * size_of(graph.at(sides_[i][0]).type);
-  return row % kAligned == 0 ? 0 : round_up(row, kAligned);
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t row = view_.parameter(op.weight).shape.front();
+  const std::int64_t padded = padded_columns(row, graph.at(sides_[i][0]).type);
+  const ProductSize size{count(op.out) / row, view_.parameter(op.weight).shape.back(), row};
+  return padded != row && may_be_padded(size, options_.product_balance) ? padded : 0;
 }
 
 /// One in four bits is widened by an operator of its own, from parameters alone: that is left to
@@ -244,11 +267,12 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 }
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is
-/// added in the same call (addmm): until then its operands wait. One in another type is made at
-/// once, and waits itself.
+/// added in the same call (addmm): until then its operands wait, as those of a padded one do. One
+/// in another type is made at once, and waits itself.
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
-  const bool later = low == view_.parameter_type(op.weight);
+  const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
+  const bool later = padded || low == view_.parameter_type(op.weight);
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
@@ -281,7 +305,11 @@ void Trace::table_backward(const Op& op, NodeId g) {
   if (!view_.trains(op.weight)) return;
   const NodeId table = add(NodeKind::scatter, {g}, view_.parameter(op.weight).numel, DType::f32);
   const DType own = view_.parameter_type(op.weight);
-  if (op.weight != options_.tied) return give_parameter(op.weight, cast(table, own));
+  if (op.weight != options_.tied.table) return give_parameter(op.weight, cast(table, own));
+  if (options_.tied.at_once) {  // added where the head's product is
+    graph.at(pointwise({table}, 0, own)).of_weight = true;
+    return;
+  }
   // The head's product is added to it, and was counted there (hold_for_table).
   const std::int64_t n = view_.parameter(op.weight).numel;
   if (view_.regime().compute == own)

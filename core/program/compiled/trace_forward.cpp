@@ -102,6 +102,7 @@ void Trace::linear(std::size_t i) {
   // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit), in a
   // function of autograd (MatMul4Bit).
   graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);
+  graph.at(of(op.out)).workspace += padded_weight(i);
   graph.at(of(op.out)).untagged = view_.parameter(op.weight).widened();
 }
 

@@ -110,8 +110,9 @@ def _records(path):
     return {record["name"]: record for record in found if "error" not in record}
 
 
-def _command(case, path, output):
-    here = [os.path.abspath(sys.argv[0]), path, "--output", output, "--case", case["name"]]
+def _command(case, path, output, program=None):
+    """`program`: the one that measures a case; else the one that runs here."""
+    here = [os.path.abspath(program or sys.argv[0]), path, "--output", output, "--case", case["name"]]
     if case["job"].get("framework", {"name": "single"})["name"] == "single":
         return [sys.executable, *here]
     return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",

@@ -52,7 +52,8 @@ class Case:
         self.turn = os.path.join(folder, self.name)
         self.record = self.turn + ".jsonl"
         environment = {**os.environ, **case.get("env", {}), gate.TURN: self.turn, "TORCHINDUCTOR_COMPILE_THREADS": "2"}
-        self.started = gate.Gated(run_trainer._command(case, path, self.record), run_trainer.HERE, environment)
+        self.started = gate.Gated(run_trainer._command(case, path, self.record, run_trainer.__file__), run_trainer.HERE,
+                                  environment)
 
     def is_waiting(self):
         return os.path.exists(self.turn + ".waiting")

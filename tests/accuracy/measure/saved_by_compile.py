@@ -5,8 +5,9 @@ usage: python saved_by_compile.py CASES.json OUT.json [NAME...]
 A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtype", "autocast", "batch", "length",
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
 layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4, or as they are where its
-"quantization" is "none"), "bucket_bytes" (graphs are cut as under DDP)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on
-tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
+"quantization" is "none"), "bucket_bytes" (graphs are cut as under DDP), "pads" (so are rows that are not aligned, as
+where that is found faster)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
+on tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
 import contextlib
@@ -84,6 +85,11 @@ def told(case):
     return case.get("lora") is not None and checkpoints(policy_of(case))
 
 
+def warns(model):
+    """Whether transformers warns that it does not know the loss, where the graph breaks: the loss is one of its own."""
+    return getattr(model, "loss_type", None) is None
+
+
 def checkpoint(case, model):
     job = policy_of(case)
     if not checkpoints(job):
@@ -158,6 +164,7 @@ def replay(case):
     """The second of two steps: the first one compiles."""
     memory = Memory()
     compiler = Compiler(memory)
+    torch._inductor.config.shape_padding = torch._inductor.config.force_shape_pad = bool(case.get("pads"))
     model = compiled(case, model_of(case, memory), compiler)
     with memory:
         ids = torch.zeros(case["batch"], case["length"], dtype=torch.int64, device="cuda")
@@ -165,7 +172,7 @@ def replay(case):
     for _ in range(2):
         for parameter in model.parameters():
             parameter.grad = None
-        whole = case.get("scope") != "block" and not told(case)
+        whole = case.get("scope") != "block" and not told(case) and not warns(model)
         report = run_step(model, batch, memory, compiler.launches, whole)
     return compiler.graphs, report
 

@@ -1,0 +1,27 @@
+#include "program/compiled/tied_head.h"
+
+#include <set>
+
+#include "program/compiled/padding.h"
+
+namespace shardplan::compiled {
+
+TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance) {
+  std::set<ParameterId> tables;
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::embedding) tables.insert(op.weight);
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops()) {
+      if (op.kind != OpKind::linear || !tables.contains(op.weight)) continue;
+      const DType own = view.parameter_type(op.weight);
+      const std::int64_t row = view.parameter(op.weight).shape.front();
+      const std::int64_t results = elements(segment.graph.value(op.out).extent, view.sizes());
+      const ProductSize size{results / row, view.parameter(op.weight).shape.back(), row};
+      const bool padded = padded_columns(row, own) != row && may_be_padded(size, balance);
+      return {op.weight, padded && op.bias == kNone && own == view.regime().compute};
+    }
+  return {};
+}
+
+}  // namespace shardplan::compiled
