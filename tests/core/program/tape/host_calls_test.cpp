@@ -40,6 +40,24 @@ TEST(HostCalls, OfACheckpointStandBesideBothOfItsForwardPasses) {
             0);
 }
 
+TEST(HostCalls, OfLigersKernelsAreAFunctionOfAutogradEach) {
+  const auto llama = [](bool patches) {
+    BuildOptions options;
+    options.requested.patches = patches;
+    const Model model = model_of(
+        R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+            "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 128})",
+        options);
+    return run_of(model, model.segments[1], TapeMode::keep);
+  };
+  // Two norms, the positions of queries and of keys, and the gate.
+  const TapeRun liger = llama(true), plain = llama(false);
+  EXPECT_EQ(calls(liger.forward_kernels, Issue::fused), 5);
+  EXPECT_EQ(calls(liger.backward_kernels, Issue::fused_node), 5);
+  EXPECT_EQ(calls(plain.forward_kernels, Issue::fused), 0);
+  EXPECT_EQ(calls(plain.backward_kernels, Issue::fused_node), 0);
+}
+
 TEST(HostCalls, OfAPolicysCheckpointGoThroughPythonOneByOne) {
   const Model model = two_linears();
   const Segment& segment = model.segments.front();
