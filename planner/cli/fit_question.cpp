@@ -10,6 +10,7 @@
 #include "json/given_texts.h"
 #include "load/ds_config/schema.h"
 #include "load/hardware.h"
+#include "questions/serving.h"
 #include "questions/workers.h"
 #include "render/describe.h"
 
@@ -120,6 +121,23 @@ bool FitQuestion::lacks_cluster() const {
   return has_model ? model.empty() : !is_whole_job(model);
 }
 
+/// Where nobody says how many GPUs an engine is over: as many as serve best.
+void choose_degree(WrittenJob& written, Job& job, const Calibration& calibration,
+                   const CostTerms& terms) {
+  if (!job.plan.workload.generation.engine) return;
+  Json& engine = written.json["workload"]["engine"];
+  if (engine.contains("tensor_parallel")) return;
+  const std::vector<ServingChoice> all = serving_choices(job, calibration, terms);
+  const std::int64_t degree = best_choice(all).tensor_parallel;
+  if (degree == job.plan.workload.generation.engine->tensor_parallel) return;
+  engine["tensor_parallel"] = degree;
+  job = load_job(written.json, written.file, written.context);
+  job.assumed.push_back(
+      fmt::format("workload.engine.tensor_parallel: {}, which serves best of what the table shows; "
+                  "the engine's own default is 1",
+                  degree));
+}
+
 JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
   const FitQuestion question = with_file(asked);
   refuse_unread(question);
@@ -130,13 +148,13 @@ JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
                                               question.model, question.cluster)});
   const JobOptions& options = question.job;
   const HardwareCatalog hardware = read_built_in(options);
-  const WrittenJob written{
-      options.merged(defaults(question)), "<command line>", {.hardware = &hardware}};
+  WrittenJob written{options.merged(defaults(question)), "<command line>", {.hardware = &hardware}};
   Job job = load_job(written.json, written.file, written.context);
   if (options.files.empty() && !job.plan.workload.generation.engine &&
       !options.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   Calibration calibration = question.calibration.load_for(job);
+  choose_degree(written, job, calibration, question.cost);
   FixedEstimate found = estimate_and_fix(job, written, calibration, {.threads = 0, .most = fixes});
   JobAnswer a =
       answer_job(std::move(job), std::move(calibration), question.cost, std::move(found.now));

@@ -8,6 +8,8 @@
 #include "cli/search_options.h"
 #include "cli/watched_search.h"
 #include "questions/estimate_job.h"
+#include "questions/serving.h"
+#include "render/serving_text.h"
 
 namespace shardplan::cli {
 namespace {
@@ -23,9 +25,27 @@ struct SearchArguments {
   Output output;
 };
 
+/// Engines over the degrees that a model and a node allow.
+Exit run_serving(const SearchArguments& a, Job job) {
+  if (!a.export_folder.path.empty())
+    throw InputError({.file = "<command line>",
+                      .key = "--export",
+                      .message = "no format says how an engine serves",
+                      .expected = "none of it"});
+  job.plan = a.search.limited(std::move(job.plan));
+  const ServingGoal goal = a.search.serving_goal(a.job, a.cost, job.plan);
+  const auto found = search_serving(job, a.calibration.load_for(job), goal);
+  if (a.output.json())
+    a.output.write_json(serving_json(found));
+  else
+    a.output.write_text(serving_search_text(job, found, goal));
+  return found.empty() ? Exit::does_not_fit : Exit::done;
+}
+
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
-  const Job job = a.job.load(asked);
+  Job job = a.job.load(asked);
+  if (job.plan.workload.generation.engine) return run_serving(a, std::move(job));
   require_training(job, "search", a.job.file);
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
@@ -57,7 +77,9 @@ void add_search(CLI::App& app, Run& run) {
       "Example: shardplan search --model llama-2-70b --cluster 8x8xH100 --global-batch 512\n"
       "With --frameworks deepspeed,fsdp2,megatron it asks each for the degrees that it has.\n"
       "A field of the job that is given as a flag (--zero-stage 2) is kept; the other axes are\n"
-      "searched. Exit code 0: a plan fits; 4: none does; 130: interrupted, with the best so far.");
+      "searched. With --serve engines over 1, 2, 4, ... GPUs, the cheapest a token first (or\n"
+      "--objective); --max-step-seconds is then of a token. Exit code 0: a plan fits; 4: none "
+      "does; 130: interrupted, with the best so far.");
   a->search.add_flags(*command);
   add_cost_flags(*command, a->cost);
   a->job.add_flags(*command);

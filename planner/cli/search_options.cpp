@@ -221,6 +221,43 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   return goal;
 }
 
+ServingGoal SearchOptions::serving_goal(const JobOptions& job, const CostTerms& terms,
+                                        const Plan& plan) const {
+  constexpr std::string_view kDegrees = "--tensor-degrees";
+  const auto refuse = [](std::string_view flag) {
+    throw InputError({.file = "<command line>",
+                      .key = std::string(flag),
+                      .message = "an engine that serves has no such thing to search",
+                      .expected = "--tensor-degrees, --objective, --max-step-seconds (of a token) "
+                                  "or --max-cost-per-billion-tokens"});
+  };
+  for (const ListFlag& l : lists_)
+    if (l.option->count() > 0 && l.flag != kDegrees) refuse(l.flag);
+  if (global_batch_) refuse("--global-batch");
+  if (limits_.days) refuse("--max-days");
+  ServingGoal goal;
+  goal.terms = terms;
+  goal.token_seconds = limits_.step_seconds;
+  if (limits_.money_per_billion_tokens)
+    goal.dollars_per_million = *limits_.money_per_billion_tokens / 1e3;
+  if (!objective_.empty())
+    goal.objective = kObjectives[choice_of("--objective", objective_, names_of(kObjectives))];
+  const bool pinned = job.given("--engine-tensor-parallel");
+  if (list(kDegrees).option->count() > 0) {
+    if (pinned)
+      contradiction("--tensor-degrees and --engine-tensor-parallel",
+                    "the one searches what the other sets", "one of the two");
+    goal.degrees = integer_list(std::string(kDegrees), list(kDegrees).text, 1);
+  } else if (pinned) {
+    goal.degrees = {plan.workload.generation.engine->tensor_parallel};
+  }
+  const bool priced = cost_of(plan, 1.0, terms).per_hour.on_demand.has_value();
+  if (!priced && (goal.objective == Objective::cost || goal.dollars_per_million))
+    contradiction("--objective and --cluster", "no price of these GPUs is known",
+                  "--price-per-gpu-hour, or --objective throughput");
+  return goal;
+}
+
 Plan SearchOptions::limited(Plan plan) const {
   if (!gpu_memory_bytes_) return plan;
   Gpu& gpu = plan.cluster.gpu;

@@ -9,6 +9,7 @@
 #include "cli/job_options.h"
 #include "questions/search/axes.h"
 #include "questions/search/goal.h"
+#include "questions/serving.h"
 
 namespace shardplan::cli {
 
@@ -22,6 +23,9 @@ class SearchOptions {
 
   /// Throws for limits that nothing can be held against, such as a cost without a price.
   Goal goal(const CostTerms& terms, const Plan& plan) const;
+
+  /// Of a job that an engine serves: only degrees are searched.
+  ServingGoal serving_goal(const JobOptions& job, const CostTerms& terms, const Plan& plan) const;
 
   /// `plan` with the memory that it may use.
   Plan limited(Plan plan) const;

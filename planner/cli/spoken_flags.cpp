@@ -70,6 +70,15 @@ std::optional<Meant> meant(const std::string& name, const CLI::App& command) {
   throw UnknownFlag(command, name, near);
 }
 
+/// "--serve" is vLLM unless --engine names another.
+bool gives_way(const Meant& said, const std::string& name,
+               const std::vector<std::string>& arguments) {
+  constexpr std::string_view kServe = "--serve";
+  return name == kServe && std::ranges::any_of(arguments, [&](const std::string& argument) {
+           return typed(argument).name == said.flag;
+         });
+}
+
 bool is_boolean(const std::string& flag) {
   return std::ranges::any_of(job_fields(), [&](const JobField& field) {
     return field.flag == flag && field.kind == JobField::Kind::boolean;
@@ -116,6 +125,7 @@ std::vector<std::string> spoken_flags(const std::vector<std::string>& arguments,
       const std::string truth = !has_truth ? "true" : normalized(flag.value ? *flag.value : *next);
       if (has_truth && !flag.value) ++i;
       if (truth == "false" || truth == "no" || truth == "off" || truth == "0") continue;
+      if (gives_way(*said, flag.name, arguments)) continue;
       out.push_back(said->flag);
       out.push_back(*said->value);
       continue;

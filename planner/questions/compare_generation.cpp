@@ -8,6 +8,7 @@
 #include "model/quantize.h"
 #include "questions/changes.h"
 #include "questions/compare.h"
+#include "questions/serving.h"
 
 namespace shardplan {
 namespace {
@@ -46,6 +47,15 @@ std::vector<Alternative> compare_generation(const Model& model, const Plan& plan
     changed.workload.generation.fp8_cache = !now.fp8_cache;
     add(now.fp8_cache ? "KV cache as the weights compute" : "KV cache in fp8", std::move(changed));
   }
+  if (now.engine)
+    for (const std::int64_t degree : serving_degrees(model, plan)) {
+      if (degree == now.engine->tensor_parallel) continue;
+      Plan changed = plan;
+      changed.workload.generation.engine->tensor_parallel = degree;
+      add(degree == 1 ? std::string("an engine on each GPU")
+                      : fmt::format("an engine over {} GPUs", degree),
+          std::move(changed));
+    }
   for (const std::int64_t batch : {plan.workload.micro_batch / 2, 2 * plan.workload.micro_batch}) {
     if (batch < 1) continue;
     Plan changed = plan;

@@ -50,6 +50,8 @@ struct Asked {
   /// The changes that a job with these ones can take besides. Of a job that fits: a part of those
   /// of one that does not.
   std::function<std::vector<Change>(const std::vector<Change>& taken, bool fits)> possible;
+  /// The share of each GPU that an engine is told to take, where the job has one on its GPUs.
+  std::optional<EngineShare> share{};
   /// Changes that take less of the hosts, for a job that has too little of those.
   std::vector<Change> less_on_hosts{};
   /// Nothing when the job cannot be run, or estimated, with them. Without any: the job as it is.
@@ -262,6 +264,28 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const Estimate& now,
   return best;
 }
 
+/// Another share of the GPU for the engine, in hundredths: beside a trainer the largest that leaves
+/// it room, for an engine alone the least with room for its sequences.
+std::optional<Fix> other_share(const Asked& asked, const Estimate& now) {
+  if (!asked.share || now.verdict.fits) return std::nullopt;
+  const EngineShare& share = *asked.share;
+  std::optional<Fix> best;
+  std::int64_t low = share.alone ? share.hundredths : 0,
+               high = share.alone ? 101 : share.hundredths;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const std::vector<Change> changes{share.changed(middle)};
+    const std::optional<Estimate> after = asked.evaluate(changes);
+    // Refused, or without a cache: less than one sequence wants.
+    const bool too_small = !after || (after->serving && after->verdict.headroom_bytes < 0 &&
+                                      after->device.upper <= after->usable_bytes);
+    const bool fits = after && after->verdict.fits;
+    if (fits) best = fix_of(now, *after, changes);
+    ((share.alone ? too_small : too_small || fits) ? low : high) = middle;
+  }
+  return best;
+}
+
 std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
   const Asked& asked = evaluations.asked();
   std::vector<Fix> singles = evaluate_alone(evaluations, now);
@@ -276,6 +300,7 @@ std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
     if (worthwhile(fix, now)) fixes.push_back(fix);
   if (!now.verdict.fits && asked.blocks > 1)
     if (auto fewest = fewest_blocks(asked, now, singles)) fixes.push_back(std::move(*fewest));
+  if (auto share = other_share(asked, now)) fixes.push_back(std::move(*share));
   keep_one_cluster(fixes);
   std::stable_sort(fixes.begin(), fixes.end(),
                    [&](const Fix& a, const Fix& b) { return better(now, a, b); });
@@ -318,6 +343,7 @@ std::int64_t blocks_to_checkpoint(const Model& model, const Plan& plan) {
 Asked asked_of(const Job& job, const WrittenJob& written, const Calibration& calibration) {
   Asked asked;
   if (!job.rlhf) asked.blocks = blocks_to_checkpoint(job.model, job.plan);
+  asked.share = engine_share(job);
   if (job.plan.workload.kind == WorkKind::train) asked.less_on_hosts = less_on_hosts(job.plan);
   asked.possible = [&](const std::vector<Change>& taken, bool fits) {
     const Job other = changed_job(job, written, taken);

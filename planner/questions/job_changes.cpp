@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
+#include "questions/serving.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -26,14 +28,15 @@ std::string setting_of(const FieldEdit& edit) {
 
 class Collector {
  public:
-  void add(std::string what, std::string subject, std::vector<FieldEdit> fields) {
+  void add(std::string what, std::string subject, std::vector<FieldEdit> fields,
+           Sacrifice sacrifice = Sacrifice::nothing) {
     std::string how;
     for (const FieldEdit& edit : fields) {
       if (edit.value.is_null()) continue;  // makes room for what is said instead
       how += (how.empty() ? "" : ", ") + setting_of(edit);
     }
-    changes_.push_back(
-        {std::move(what), std::move(how), nullptr, std::move(subject), std::move(fields)});
+    changes_.push_back({std::move(what), std::move(how), nullptr, std::move(subject),
+                        std::move(fields), sacrifice});
   }
   std::vector<Change> take() { return std::move(changes_); }
 
@@ -51,21 +54,23 @@ void add_formats(Collector& out, const Plan& plan) {
     for (const Quantization format : kFormats)
       if (format != now.weights)
         out.add(fmt::format("weights in {}", name_of(format)), "weights",
-                {{"/workload/quantization", name_of(format)}});
+                {{"/workload/quantization", name_of(format)}}, Sacrifice::number_format);
   if (!now.injection && !now.fp8_cache)
-    out.add("KV cache in fp8", "cache", {{"/workload/kv_cache_dtype", "fp8"}});
+    out.add("KV cache in fp8", "cache", {{"/workload/kv_cache_dtype", "fp8"}},
+            Sacrifice::number_format);
 }
 
 void add_generation_sizes(Collector& out, const Workload& w) {
   for (const std::int64_t batch : {w.micro_batch / 2, std::int64_t{1}}) {
     if (batch < 1 || batch >= w.micro_batch) continue;
-    out.add(fmt::format("a batch of {}", batch), "batch", {{"/workload/batch", batch}});
+    out.add(fmt::format("a batch of {}", batch), "batch", {{"/workload/batch", batch}},
+            Sacrifice::samples);
     if (batch == 1) break;
   }
   constexpr std::int64_t kShortest = 256;
   if (w.sequence_length >= 2 * kShortest)
     out.add(fmt::format("prompts of {} tokens", w.sequence_length / 2), "prompt",
-            {{"/workload/prompt_length", w.sequence_length / 2}});
+            {{"/workload/prompt_length", w.sequence_length / 2}}, Sacrifice::samples);
 }
 
 /// Nodes with so many times the GPUs, whose price is not known.
@@ -98,19 +103,24 @@ void add_tensor_parallel(Collector& out, const Job& job) {
   if (ranks != world)
     fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, ranks / world), false)});
   out.add(fmt::format("each layer over {} GPUs (DeepSpeed-Inference)", ranks), "tensor",
-          std::move(fields));
+          std::move(fields), ranks != world ? Sacrifice::more_gpus : Sacrifice::nothing);
 }
 
-/// The engine's layers over twice as many GPUs: of those that there are, or twice as many.
+/// The engine's layers over more of the GPUs that a node has, or over twice as many as it has.
 void add_engine_degree(Collector& out, const Job& job) {
   const Plan& plan = job.plan;
-  const std::int64_t degree = 2 * plan.workload.generation.engine->tensor_parallel;
+  const std::int64_t own = plan.workload.generation.engine->tensor_parallel;
+  const auto add = [&](std::int64_t degree, std::vector<FieldEdit> fields, Sacrifice sacrifice) {
+    fields.insert(fields.begin(), {"/workload/engine/tensor_parallel", degree});
+    out.add(fmt::format("each layer over {} GPUs", degree), "tensor", std::move(fields), sacrifice);
+  };
+  for (const std::int64_t degree : serving_degrees(job.model, plan))
+    if (degree > own) add(degree, {}, Sacrifice::nothing);
+  const std::int64_t more = 2 * plan.cluster.gpus_per_node;
   const std::int64_t heads = job.model.facts.attention_heads;
-  if (heads == 0 || heads % degree != 0) return;
-  std::vector<FieldEdit> fields{{"/workload/engine/tensor_parallel", degree}};
-  if (degree > plan.cluster.gpus_per_node || plan.cluster.world() % degree != 0)
-    fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, 2), false)});
-  out.add(fmt::format("each layer over {} GPUs", degree), "tensor", std::move(fields));
+  if (own == plan.cluster.gpus_per_node && heads > 0 && heads % more == 0)
+    add(more, {{"/cluster", cluster_json(more_gpus(plan.cluster, 2), false)}},
+        Sacrifice::more_gpus);
 }
 
 /// Weights stay in the host's memory and stream through the GPU in every pass.
@@ -191,7 +201,8 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
     out.add("a loss that never has all logits", "loss", {{"/loss", "fused_linear"}});
   if (!plan.workload.lora)
     out.add("LoRA of rank 16 in place of all the actor's parameters", "method",
-            {{"/workload/method", "lora"}, {"/workload/lora", Json{{"rank", 16}}}});
+            {{"/workload/method", "lora"}, {"/workload/lora", Json{{"rank", 16}}}},
+            Sacrifice::trained_parameters);
   if (!rlhf.hybrid) return;
   if (!rlhf.hybrid->release_inference_cache)
     out.add("the workspace of generation given back before training", "workspace",
@@ -199,6 +210,25 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
   if (rlhf.hybrid->pin_parameters && is_zero3(plan))
     out.add("parameters gathered a few layers at a time for generation", "pin",
             {{"/workload/hybrid_engine/pin_parameters", false}});
+}
+
+/// What an engine on the trainer's GPUs may leave it: all but its context while it sleeps, a part
+/// of each layer, and what of the actor waits on the host meanwhile.
+void add_rollout(Collector& out, const Rlhf& rlhf) {
+  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
+  const RolloutEngine& engine = *rlhf.rollout;
+  if (engine.sleep_level == 0)
+    out.add("the engine asleep while others work", "sleep", {{"/workload/rollout/sleep_level", 1}});
+  const std::int64_t degree = 2 * engine.tensor_parallel;
+  const Cluster& cluster = rlhf.roles.front().plan.cluster;
+  if (degree <= cluster.gpus_per_node)
+    out.add(fmt::format("the engine's layers over {} GPUs", degree), "tensor",
+            {{"/workload/rollout/tensor_parallel", degree}});
+  if (rlhf.roles.front().idle != Idle::gpu) return;
+  out.add("the actor's optimizer states on the host while it does not train", "actor",
+          {{"/workload/models/actor/idle", "optimizer"}});
+  out.add("the actor on the host while it does not work", "actor",
+          {{"/workload/models/actor/idle", "host"}});
 }
 
 /// Pairs count as one sample in the job and as two in its plan.
@@ -232,6 +262,7 @@ std::vector<Change> lighter_changes(const Job& job, const Json& written) {
   if (job.rlhf) {
     add_states(out, *job.rlhf, written);
     add_idle(out, *job.rlhf);
+    add_rollout(out, *job.rlhf);
     add_passes(out, *job.rlhf);
     add_rlhf_sizes(out, *job.rlhf, written);
   } else if (job.plan.workload.kind == WorkKind::inference) {
@@ -245,6 +276,26 @@ std::vector<Change> lighter_changes(const Job& job, const Json& written) {
     }
   }
   return out.take();
+}
+
+Change EngineShare::changed(std::int64_t to) const {
+  Collector out;
+  out.add(
+      fmt::format("{} {:.2f}", key, static_cast<double>(to) / 100), "share",
+      {{fmt::format("/workload/{}/gpu_memory_utilization", block), static_cast<double>(to) / 100}});
+  return out.take().front();
+}
+
+std::optional<EngineShare> engine_share(const Job& job) {
+  const auto of = [](const RolloutEngine& engine, std::string_view block, bool alone) {
+    return EngineShare{std::llround(engine.utilization * 100), block, engine.engine->share_key,
+                       alone};
+  };
+  if (job.rlhf && job.rlhf->rollout && job.rlhf->rollout->place == EnginePlace::colocated)
+    return of(*job.rlhf->rollout, "rollout", false);
+  const auto& serves = job.plan.workload.generation.engine;
+  if (!job.rlhf && serves) return of(*serves, "engine", true);
+  return std::nullopt;
 }
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "base/format.h"
@@ -28,6 +29,11 @@ constexpr std::string_view kGeneration =
     "  host      memory of each node\n"
     "  prompt    until the first token; tokens/s: after it, of all "
     "(docs/explanation/inference.md)\n";
+constexpr std::string_view kServing =
+    "  weights   on it; KV cache: what the engine has for all sequences\n"
+    "  at once   sequences of all engines; tokens/s: new ones, of all and of each\n"
+    "  first     until the first token on an idle engine (docs/explanation/serving.md)\n"
+    "  error     of tokens/s: docs/evidence/measurements.md, published throughput\n";
 constexpr std::string_view kIteration =
     "  states    parameters, gradients, master copies and optimizer states of all models on it\n"
     "  host      memory of each node\n"
@@ -69,7 +75,41 @@ Column bytes_column(std::string_view head, std::int64_t (*bytes)(const Estimate&
   return {head, [bytes](const Alternative& a) { return bytes_or_dash(bytes(a.estimate)); }};
 }
 
+/// Of a job that an engine serves.
+std::vector<Column> serving_columns() {
+  const auto known = [](const Alternative& a, auto text) {
+    const ServingEstimate& s = *a.estimate.serving;
+    return s.token_seconds > 0 ? text(s) : std::string("-");
+  };
+  return {bytes_column("GPU", [](const Estimate& e) { return e.device.point; }),
+          bytes_column("bound", [](const Estimate& e) { return e.device.upper; }),
+          bytes_column("weights", model_states),
+          bytes_column("KV cache", [](const Estimate& e) { return e.serving->memory.cache; }),
+          {"at once",
+           [](const Alternative& a) {
+             const ServingEstimate& s = *a.estimate.serving;
+             return format_count(s.sequences * s.replicas);
+           }},
+          {"tokens/s",
+           [known](const Alternative& a) {
+             return known(a, [](const ServingEstimate& s) {
+               return format_count(std::llround(s.tokens_per_second));
+             });
+           }},
+          {"of each",
+           [known](const Alternative& a) {
+             return known(a, [](const ServingEstimate& s) {
+               return fmt::format("{:.3g}", 1 / s.token_seconds);
+             });
+           }},
+          {"first", [known](const Alternative& a) {
+             return known(
+                 a, [](const ServingEstimate& s) { return format_seconds(s.first_token_seconds); });
+           }}};
+}
+
 std::vector<Column> columns_of(const Job& job) {
+  if (job.plan.workload.generation.engine) return serving_columns();
   const bool inference = job.plan.workload.kind == WorkKind::inference;
   std::vector<Column> columns{
       bytes_column("GPU", [](const Estimate& e) { return e.device.point; }),
@@ -105,6 +145,7 @@ std::vector<Column> columns_of(const Job& job) {
 
 std::string_view legend_of(const Job& job) {
   if (job.rlhf) return kIteration;
+  if (job.plan.workload.generation.engine) return kServing;
   return job.plan.workload.kind == WorkKind::inference ? kGeneration : kTraining;
 }
 
@@ -112,6 +153,7 @@ std::string_view legend_of(const Job& job) {
 std::string error_lines(const std::vector<Alternative>& alternatives) {
   std::vector<std::string> told;
   for (const Alternative& a : alternatives) {
+    if (a.estimate.serving) continue;  // no step: the legend says where its error is
     const std::string error = step_error_text(a.estimate.time);
     const bool timed = a.estimate.time.step_seconds > 0;
     if (timed && std::find(told.begin(), told.end(), error) == told.end()) told.push_back(error);

@@ -37,6 +37,18 @@ std::string limit_words(const ServingEstimate& s, const Plan& plan) {
       format_count(plan.workload.sequence_length + plan.workload.generation.new_tokens));
 }
 
+/// The share of the GPU with which one sequence would have room.
+std::string share_words(const Estimate& e, const Plan& plan) {
+  const RolloutEngine& engine = *plan.workload.generation.engine;
+  const double least = least_utilization(engine, e.serving->memory, plan);
+  if (least > 1)
+    return fmt::format("one sequence wants {} blocks: a whole GPU is too small for it and weights",
+                       format_count(e.serving->memory.blocks_needed));
+  return fmt::format("one sequence wants {} blocks: it has room from {} {:.2f} on, not with {:.2f}",
+                     format_count(e.serving->memory.blocks_needed), engine.engine->share_key, least,
+                     engine.utilization);
+}
+
 std::string room_lines(const Estimate& e, const Plan& plan) {
   const ServingEstimate& s = *e.serving;
   const std::string cache = fmt::format(
@@ -46,6 +58,7 @@ std::string room_lines(const Estimate& e, const Plan& plan) {
   std::string text = fmt::format("\nSequences at once\n  {} per engine: {}\n",
                                  format_count(s.sequences), limit_words(s, plan));
   text += wrapped(cache, "  ", "  ");
+  if (s.room == 0) text += wrapped(share_words(e, plan), "  ", "  ");
   if (s.replicas > 1) text += fmt::format("  {} engines side by side\n", format_count(s.replicas));
   return text;
 }
@@ -101,6 +114,24 @@ std::string serving_text(const Estimate& e, const Job& job, const std::vector<Se
             fix_lines(fixes);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;
+}
+
+std::string serving_search_text(const Job& job, const std::vector<ServingChoice>& found,
+                                const ServingGoal& goal) {
+  const std::string_view first = goal.objective == Objective::cost         ? "The cheapest"
+                                 : goal.objective == Objective::throughput ? "The fastest"
+                                 : goal.objective == Objective::gpus       ? "The smallest"
+                                                                           : "The lightest";
+  if (found.empty()) return subject(job) + "\nNo engine keeps to what was asked\n";
+  const ServingChoice& best = found.front();
+  const std::string text =
+      fmt::format("{}\n{}: {} engine{} of {} GPU{} each\n\n", subject(job), first,
+                  format_count(best.estimate.serving->replicas),
+                  best.estimate.serving->replicas == 1 ? "" : "s",
+                  format_count(best.tensor_parallel), best.tensor_parallel == 1 ? "" : "s");
+  return text + choice_table(found) +
+         "\n  sequences and tokens/s in all are of all engines; $ are of new tokens, on demand\n"
+         "  error of tokens/s: docs/evidence/measurements.md, published throughput\n";
 }
 
 Json serving_json(const std::vector<ServingChoice>& all) {

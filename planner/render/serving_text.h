@@ -18,4 +18,8 @@ std::string serving_text(const Estimate& e, const Job& job, const std::vector<Se
 /// One object a choice.
 Json serving_json(const std::vector<ServingChoice>& all);
 
+/// The answer of a search among degrees.
+std::string serving_search_text(const Job& job, const std::vector<ServingChoice>& found,
+                                const ServingGoal& goal);
+
 }  // namespace shardplan

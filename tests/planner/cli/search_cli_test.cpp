@@ -42,6 +42,38 @@ Finished search(const std::string& job, std::vector<std::string> more = {}) {
   return run_program(SHARDPLAN_PROGRAM, arguments);
 }
 
+Json served(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"search", "--model", "llama-3.1-70b", "--cluster",
+                                     "8xH100", "--serve", "--format",      "json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Finished f = run_program(SHARDPLAN_PROGRAM, arguments);
+  EXPECT_EQ(f.err, "");
+  return Json::parse(f.out);
+}
+
+TEST(SearchCommand, PutsTheCheapestEngineFirst) {
+  const Json cheapest = served({});
+  ASSERT_GE(cheapest.size(), 3U);
+  for (std::size_t i = 1; i < cheapest.size(); ++i)
+    EXPECT_LE(cheapest[i - 1]["dollars_per_million_tokens"],
+              cheapest[i]["dollars_per_million_tokens"]);
+  EXPECT_NE(cheapest[0]["tensor_parallel"], 1);  // 70 B parameters are more than one GPU holds
+  const Json few = served({"--objective", "gpus"});
+  EXPECT_EQ(few[0]["tensor_parallel"], 2);
+  const Json quick = served({"--max-step-seconds", "0.03"});
+  ASSERT_FALSE(quick.empty());
+  for (const Json& choice : quick) EXPECT_GE(choice["tokens_per_second_of_a_sequence"], 1 / 0.03);
+  EXPECT_EQ(served({"--tensor-degrees", "4"}).size(), 1U);
+}
+
+TEST(SearchCommand, RefusesWhatAnEngineHasNot) {
+  const Finished f =
+      run_program(SHARDPLAN_PROGRAM, {"search", "--model", "llama-3.1-8b", "--cluster", "8xH100",
+                                      "--serve", "--zero-stages", "1"});
+  EXPECT_EQ(f.exit_code, 3);
+  EXPECT_THAT(f.err, AllOf(HasSubstr("--zero-stages"), HasSubstr("--tensor-degrees")));
+}
+
 TEST(SearchCommand, SaysThePlanTheFrontAndWhatBecameOfTheRest) {
   const TemporaryFolder folder;
   const Finished f = search(folder.file("job.json", kJob));

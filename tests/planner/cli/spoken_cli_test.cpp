@@ -156,5 +156,21 @@ TEST(ModelAndCluster, TakeAPerceptron) {
   EXPECT_EQ(estimate.exit_code, 0) << estimate.err;
 }
 
+/// "--serve" leaves it to --engine which one, in either order, and to fit over how many GPUs.
+TEST(Serve, IsSaidBesideAnEngine) {
+  const auto said = [](const Words& flags) {
+    Words arguments{"fit", "llama-3.1-70b", "2xH100", "--format", "json"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Finished finished = shardplan(arguments);
+    EXPECT_EQ(finished.err, "");
+    EXPECT_EQ(finished.exit_code, 0);
+    return finished.out;
+  };
+  EXPECT_EQ(said({"--serve", "--engine", "sglang"}), said({"--engine", "sglang"}));
+  EXPECT_EQ(said({"--engine=sglang", "--serve"}), said({"--engine", "sglang"}));
+  EXPECT_NE(said({"--serve"}), said({"--engine", "sglang"}));
+  EXPECT_EQ(Json::parse(said({"--serve"}))["verdict"]["fits"], true);  // over both GPUs
+}
+
 }  // namespace
 }  // namespace shardplan::spoken_cli_test

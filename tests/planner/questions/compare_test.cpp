@@ -11,6 +11,7 @@
 #include "questions/compare.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
+#include "render/compare_text.h"
 
 namespace shardplan {
 namespace {
@@ -86,6 +87,21 @@ void expect_possible(const Job& job) {
     const double after = estimate(job.model, plan, calibration()).time.tokens_per_second;
     EXPECT_DOUBLE_EQ(fix.slowdown, now.time.tokens_per_second / after) << fix.changes.front().what;
   }
+}
+
+/// Without a batch an engine runs as many sequences as it has room for: no row asks for none.
+TEST(CompareServing, ShowsFormatsAndGpusOfAnEngine) {
+  const Job job = job_of(R"({"model": "llama-3.1-8b", "cluster": "4xH100", "workload":
+    {"kind": "inference", "prompt_length": 2048, "new_tokens": 256,
+     "engine": {"tensor_parallel": 2}}})");
+  const std::vector<Alternative> all = compare_plans(job, calibration());
+  EXPECT_THAT(names_of(all), Contains("an engine on each GPU"));
+  EXPECT_THAT(names_of(all), Contains("an engine over 4 GPUs"));
+  EXPECT_THAT(names_of(all), Not(Contains("an engine over 2 GPUs")));
+  const std::string text = compare_text(job, all);
+  EXPECT_THAT(text, ::testing::HasSubstr("at once"));
+  EXPECT_THAT(text, Not(::testing::HasSubstr("no  step")));
+  for (const Alternative& a : all) EXPECT_GT(a.estimate.serving->sequences, 0) << a.name;
 }
 
 TEST(CompareDegrees, ShowsEveryStageAtWhichDeepSpeedSharesExperts) {

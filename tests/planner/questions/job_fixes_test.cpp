@@ -113,6 +113,55 @@ TEST_F(JobFixes, OfSeveralModelsAreWhatTheChangedJobNeeds) {
   expect_as_said(ppo_);
 }
 
+/// An engine that leaves the trainer no room: the largest share that does, in hundredths.
+TEST_F(JobFixes, AnEngineBesideATrainerIsToldItsShare) {
+  Json json = Json::parse(
+      R"({"model": "qwen2.5-1.5b", "cluster": "2xH100-80GB", "framework": "fsdp2", "trainer": "verl",
+          "precision": "bf16-autocast", "checkpointing": "full",
+          "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 512,
+                       "new_tokens": 512,
+                       "rollout": {"gpu_memory_utilization": 0.97, "sleep_level": 0}}})");
+  ASSERT_FALSE(estimate_job(loaded(json), calibration_).verdict.fits);
+  const std::vector<Fix> fixes = fixes_of(json);
+  const auto share = std::ranges::find_if(
+      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
+  ASSERT_NE(share, fixes.end());
+  EXPECT_TRUE(share->after.verdict.fits);
+  const double most = share->changes.front().fields.front().value.get<double>();
+  const auto fits_with = [&](double value) {
+    json["workload"]["rollout"]["gpu_memory_utilization"] = value;
+    return estimate_job(loaded(json), calibration_).verdict.fits;
+  };
+  EXPECT_TRUE(fits_with(most));
+  EXPECT_FALSE(fits_with(most + 0.01));
+  json["workload"]["rollout"]["gpu_memory_utilization"] = 0.97;
+  EXPECT_THAT(singles(fixes), Contains("the engine asleep while others work"));
+  expect_as_said(json);
+}
+
+/// A share without room for one sequence: the least that has it.
+TEST_F(JobFixes, AServingEngineIsToldItsShareAndItsGpus) {
+  const auto served = [](double share) {
+    return Json{{"model", "llama-3.1-8b"},
+                {"cluster", "4xH100-80GB"},
+                {"workload", Json{{"kind", "inference"},
+                                  {"prompt_length", 2048},
+                                  {"new_tokens", 256},
+                                  {"engine", Json{{"gpu_memory_utilization", share}}}}}};
+  };
+  const std::vector<Fix> fixes = fixes_of(served(0.1));
+  ASSERT_FALSE(fixes.empty());
+  EXPECT_TRUE(fixes.front().after.verdict.fits);
+  const auto share = std::ranges::find_if(
+      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
+  ASSERT_NE(share, fixes.end());
+  const double least = share->changes.front().fields.front().value.get<double>();
+  EXPECT_TRUE(estimate_job(loaded(served(least)), calibration_).verdict.fits);
+  EXPECT_FALSE(estimate_job(loaded(served(least - 0.01)), calibration_).verdict.fits);
+  for (const char* change : {"each layer over 2 GPUs", "each layer over 4 GPUs"})
+    EXPECT_THAT(singles(fixes), Contains(change));
+}
+
 TEST_F(JobFixes, AreWrittenIntoADsConfigThatIsInTheJob) {
   Json json = ppo_;
   json["framework"] = Json::parse(
