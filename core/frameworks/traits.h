@@ -137,7 +137,6 @@ struct FrameworkTraits {
   Required<Regime (*)(const Plan&)> regime;
   Required<std::string_view> default_precision;  ///< of training: a preset
   Required<std::string_view> lora_precision;     ///< the same under LoRA
-  Required<std::string_view> qlora_precision;    ///< the same over a packed base
   /// Whether linears can multiply in formats of their own (precision.linear).
   Required<bool> takes_recipes;
   /// How much of its steps torch.compile may take in one piece; absent: they are not estimated.

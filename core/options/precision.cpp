@@ -35,8 +35,7 @@ constexpr std::array kPresetOptions{special<Plan>(
      .help = "element types",
      .label = "Precision",
      .default_text = "`bf16-master` with deepspeed, megatron and native; `bf16-pure` for "
-                     "inference, for LoRA with single and ddp, and for QLoRA with fsdp1 "
-                     "and fsdp2; else `bf16-autocast`",
+                     "inference and for LoRA; else `bf16-autocast`",
      .kind = OptionKind::choice,
      .choices = kPresetNames})};
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "export/carried.h"
 #include "export/trainer_files.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
@@ -66,8 +67,11 @@ ExportedFile export_as(std::string_view format, const Json& asked, const Job& jo
                       .message = fmt::format("a job of framework {} has no other file than itself",
                                              name_of(job.plan.framework.kind)),
                       .expected = std::string(names.front())});
-  if (const ExportFormat* known = format_named(format))
-    return {known->name, std::string(known->file), known->write(asked, job, e)};
+  if (const ExportFormat* known = format_named(format)) {
+    ExportedFile file{known->name, std::string(known->file), known->write(asked, job, e)};
+    if (known->of_trainer && !job.rlhf) check_carried(file, asked, job);
+    return file;
+  }
   std::vector<std::string_view> all = names;
   for (const ExportFormat* shared : kShared)
     if (std::ranges::find(all, shared->name) == all.end()) all.push_back(shared->name);

@@ -28,6 +28,7 @@ struct ExportFormat {
   /// Throws InputError for a plan that it cannot say.
   std::string (*write)(const Json& asked, const Job& job, const Estimate& estimate);
   bool several_models = false;  ///< jobs of kind rlhf too
+  bool of_trainer = false;      ///< a trainer's own file, which an import reads as the same plan
 };
 
 /// Those that several frameworks have.

@@ -149,6 +149,6 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
 
 }  // namespace
 
-const ExportFormat kNemoFormat{"nemo", "nemo.yaml", nemo_yaml};
+const ExportFormat kNemoFormat{"nemo", "nemo.yaml", nemo_yaml, false, true};
 
 }  // namespace shardplan

@@ -353,6 +353,6 @@ std::string nemo_rl_yaml(const Json& asked, const Job& job, const Estimate& e) {
 
 }  // namespace
 
-const ExportFormat kNemoRlFormat{"nemo_rl", "nemo_rl.yaml", nemo_rl_yaml, true};
+const ExportFormat kNemoRlFormat{"nemo_rl", "nemo_rl.yaml", nemo_rl_yaml, true, true};
 
 }  // namespace shardplan

@@ -124,6 +124,6 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
 
 }  // namespace
 
-const ExportFormat kTorchtitanFormat{"torchtitan", "torchtitan.toml", torchtitan_toml};
+const ExportFormat kTorchtitanFormat{"torchtitan", "torchtitan.toml", torchtitan_toml, false, true};
 
 }  // namespace shardplan

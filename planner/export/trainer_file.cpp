@@ -2,39 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
+#include "export/optimizer_words.h"
 #include "export/yaml_text.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "kernels/registry.h"
 #include "load/optimizer.h"
 #include "optimizers/description.h"
+#include "options/tables.h"
 #include "save/checkpointing.h"
+#include "save/options.h"
 #include "trainers/description.h"
 #include "yaml/document.h"
 
 namespace shardplan {
-namespace {
-
-struct WrittenOptimizer {
-  std::string_view name, implementation, word;
-};
-
-constexpr std::array kWrittenOptimizers{
-    WrittenOptimizer{"adamw", "fused", "adamw_torch_fused"},
-    WrittenOptimizer{"adamw", "foreach", "adamw_torch"},
-    WrittenOptimizer{"adamw_8bit", "", "adamw_bnb_8bit"},
-    WrittenOptimizer{"paged_adamw", "", "paged_adamw_32bit"},
-    WrittenOptimizer{"paged_adamw_8bit", "", "paged_adamw_8bit"},
-    WrittenOptimizer{"adamw_4bit", "", "adamw_torch_4bit"},
-    WrittenOptimizer{"adafactor", "", "adafactor"},
-    WrittenOptimizer{"lion", "", "lion_32bit"},
-    WrittenOptimizer{"sgd", "foreach", "sgd"},
-    WrittenOptimizer{"adagrad", "foreach", "adagrad"},
-};
-
-}  // namespace
 
 void refuse_export(std::string key, Said message, Said expected) {
   throw InputError({.file = "<command line>",
@@ -62,6 +43,8 @@ void TrainerFile::common() {
   checkpointing();
   tiles();
   kernels();
+  compile();
+  narrow_linears();
 }
 
 const Plan& TrainerFile::plan() const {
@@ -86,7 +69,8 @@ std::string TrainerFile::half() const {
 }
 
 std::string_view TrainerFile::style() const {
-  const std::string_view name = plan().precision.name;
+  std::string_view name = plan().precision.name;
+  name = name.substr(0, name.find(' '));  // behind it is what linears multiply in
   const std::size_t dash = name.find('-');
   return dash == name.npos ? name : name.substr(dash + 1);
 }
@@ -171,7 +155,9 @@ void TrainerFile::workload() {
 /// How many images and how large is the data's to say; not all trainers freeze parts.
 void TrainerFile::images() {
   const ImageWork& images = plan().workload.images;
-  if (images.per_sample != 1 || images.tokens != 0)
+  const bool texts = dialect_.image_switch && images.per_sample == 0;
+  if (dialect_.image_switch && !texts) put("processor_type", "AutoProcessor");
+  if (!texts && (images.per_sample != 1 || images.tokens != 0))
     refuse_export("workload.images",
                   fmt::format("{} files do not say how many images there are", dialect_.name),
                   "one image a sample, of the usual tokens, or --as job");
@@ -185,14 +171,11 @@ void TrainerFile::images() {
 }
 
 void TrainerFile::optimizer() {
-  std::string_view name = plan().optimizer.kind->name;
-  if (name == "adafactor_transformers") name = "adafactor";  // what Trainer makes of it
-  const std::string_view how = name_of(plan().optimizer.implementation);
-  for (const WrittenOptimizer& word : kWrittenOptimizers)
-    if (word.name == name && (word.implementation.empty() || word.implementation == how))
-      return put(dialect_.optimizer, word.word);
+  const std::string_view word = transformers_optimizer(plan());
+  if (!word.empty()) return put(dialect_.optimizer, word);
   refuse_export("optimizer",
-                fmt::format("{} ({}) has no name among transformers' optimizers", name, how),
+                fmt::format("{} ({}) has no name among transformers' optimizers",
+                            plan().optimizer.kind->name, name_of(plan().optimizer.implementation)),
                 "adamw, adamw_8bit, adafactor or another one of transformers'");
 }
 
@@ -222,6 +205,7 @@ void TrainerFile::checkpointing() {
   if (dialect_.checkpoints == CheckpointWords::disabling)
     return put("disable_gradient_checkpointing", !on);
   put("gradient_checkpointing", on);
+  if (dialect_.offloads != nullptr) file_.update(dialect_.offloads(plan()));
   if (word) return;
   Json more{{"use_reentrant", false}};
   if (each) more["every_n_layers"] = how.at("every");
@@ -229,9 +213,27 @@ void TrainerFile::checkpointing() {
   put("gradient_checkpointing_kwargs", more);
 }
 
+void TrainerFile::compile() {
+  if (!plan().compile) return;
+  put("torch_compile", true);
+  if (plan().compile->mode == CompileMode::usual) return;
+  Json said;
+  write_options(said, compile_table(), plan());
+  put("torch_compile_mode", said.at("mode"));
+}
+
+/// torchao's with a scale for each tensor, as axolotl and LLaMA-Factory ask accelerate for them;
+/// LLaMA-Factory has Transformer Engine's too.
+void TrainerFile::narrow_linears() {
+  if (!dialect_.fp8 || plan().precision.linear == LinearRecipe::computed) return;
+  put("fp8", true);
+  if (plan().precision.linear == LinearRecipe::fp8_delayed) put("fp8_backend", "te");
+  if (plan().framework.fsdp2.float8_all_gather != Float8Gather::none)
+    put("fp8_enable_fsdp_float8_all_gather", true);
+}
+
 void TrainerFile::kernels() {
   put(dialect_.attention, plan().attention == AttentionKind::eager ? dialect_.eager : "sdpa");
-  if (plan().compile) put("torch_compile", true);
   if (plan().loss == LossKind::fused_linear) {
     if (!dialect_.fused_loss)
       refuse_export("loss", fmt::format("{} has no fused loss of its own", dialect_.name),

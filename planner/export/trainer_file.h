@@ -41,8 +41,12 @@ struct Dialect {
   std::string_view all_linear = "all-linear";       ///< "": a switch of its own
   std::string_view frozen_tower, frozen_projector;  ///< keys; "": parts are never frozen
   CheckpointWords checkpoints = CheckpointWords::arguments;
-  bool fused_loss = false;       ///< cut_cross_entropy
-  std::string_view tiles = {};   ///< feed-forwards over parts of the sequence; "": it has none
+  bool fused_loss = false;      ///< cut_cross_entropy
+  std::string_view tiles = {};  ///< feed-forwards over parts of the sequence; "": it has none
+  /// Keys of what autograd keeps on the host; null: a kwarg of checkpointing says it.
+  Json (*offloads)(const Plan& plan) = nullptr;
+  bool fp8 = false;              ///< torchao's linears
+  bool image_switch = false;     ///< samples have images where a processor is named
   bool kernel_switches = false;  ///< a switch for each of Liger's kernels
   bool kernel_lists = true;      ///< liger_kernel_config
   bool casts_copies = false;     ///< modules_to_save become fp32
@@ -87,6 +91,8 @@ class TrainerFile {
   void tiles();
   void checkpointing();
   void kernels();
+  void compile();
+  void narrow_linears();
   void kernel_list();
   void liger_switches();
 

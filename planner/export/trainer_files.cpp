@@ -12,8 +12,25 @@
 namespace shardplan {
 namespace {
 
+/// OffloadActivations around the whole step.
+Json trl_offloads(const Plan& plan) {
+  const bool offloads = plan.activation_offloading != ActivationOffloading::none;
+  return offloads ? Json{{"activation_offloading", true}} : Json::object();
+}
+
+/// TRL's offloader, which axolotl has in the place of recomputation, and for blocks' inputs alone.
+Json axolotl_offloads(const Plan& plan) {
+  const bool inputs = plan.checkpoint_share.offload;
+  if (!inputs && plan.activation_offloading == ActivationOffloading::none) return Json::object();
+  const bool one = plan.activation_offloading == ActivationOffloading::one_stream;
+  return {{"gradient_checkpointing", true},
+          {"activation_offloading", inputs ? Json("hidden_states")
+                                    : one  ? Json("legacy")
+                                           : Json(true)}};
+}
+
 constexpr Dialect kHf{.name = "TrainingArguments", .length = "model_max_length", .packing = ""};
-constexpr Dialect kTrl{.name = "TRL"};
+constexpr Dialect kTrl{.name = "TRL", .offloads = trl_offloads};
 constexpr Dialect kAxolotl{.name = "axolotl",
                            .model = "base_model",
                            .micro_batch = "micro_batch_size",
@@ -25,6 +42,9 @@ constexpr Dialect kAxolotl{.name = "axolotl",
                            .all_linear = "",
                            .fused_loss = true,
                            .tiles = "tiled_mlp",
+                           .offloads = axolotl_offloads,
+                           .fp8 = true,
+                           .image_switch = true,
                            .kernel_switches = true};
 constexpr Dialect kLlamaFactory{.name = "LLaMA-Factory",
                                 .length = "cutoff_len",
@@ -38,6 +58,7 @@ constexpr Dialect kLlamaFactory{.name = "LLaMA-Factory",
                                 .frozen_tower = "freeze_vision_tower",
                                 .frozen_projector = "freeze_multi_modal_projector",
                                 .checkpoints = CheckpointWords::disabling,
+                                .fp8 = true,
                                 .kernel_lists = false,
                                 .casts_copies = true};
 constexpr Dialect kMsSwift{.name = "ms-swift",
@@ -194,9 +215,10 @@ std::string ms_swift_yaml(const Json& asked, const Job& job, const Estimate& e) 
 }  // namespace
 
 const ExportFormat kTrainingArgumentsFormat{"training_arguments", "training_arguments.json",
-                                            training_arguments_json, true};
-const ExportFormat kAxolotlFormat{"axolotl", "axolotl.yaml", axolotl_yaml};
-const ExportFormat kLlamaFactoryFormat{"llamafactory", "llamafactory.yaml", llamafactory_yaml};
-const ExportFormat kMsSwiftFormat{"ms_swift", "ms_swift.yaml", ms_swift_yaml};
+                                            training_arguments_json, true, true};
+const ExportFormat kAxolotlFormat{"axolotl", "axolotl.yaml", axolotl_yaml, false, true};
+const ExportFormat kLlamaFactoryFormat{"llamafactory", "llamafactory.yaml", llamafactory_yaml,
+                                       false, true};
+const ExportFormat kMsSwiftFormat{"ms_swift", "ms_swift.yaml", ms_swift_yaml, false, true};
 
 }  // namespace shardplan

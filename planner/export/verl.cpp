@@ -88,6 +88,6 @@ std::string verl_yaml(const Json& asked, const Job& job, const Estimate& e) {
 
 }  // namespace
 
-const ExportFormat kVerlFormat{"verl", "verl.yaml", verl_yaml};
+const ExportFormat kVerlFormat{"verl", "verl.yaml", verl_yaml, false, true};
 
 }  // namespace shardplan

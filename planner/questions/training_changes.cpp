@@ -92,16 +92,19 @@ void add_narrow_states(std::vector<Change>& changes, const Plan& plan) {
                      Sacrifice::number_format});
 }
 
-/// Parameters, gradients and states that have no copy in fp32.
+/// Parameters, gradients and states that have no copy in fp32; beside adapters, which stay in fp32,
+/// what is frozen, as checkpoints have it.
 void add_narrow_parameters(std::vector<Change>& changes, const Plan& plan) {
   const bool keeps_fp32 = size_of(plan.precision.params) > size_of(plan.precision.compute);
-  if (!keeps_fp32 || plan.precision.compute != DType::bf16 || plan.workload.lora) return;
-  changes.push_back({"parameters, gradients and states in bf16",
-                     "--precision bf16-pure",
-                     nullptr,
-                     "precision",
-                     {{"/precision", "bf16-pure"}},
-                     Sacrifice::number_format});
+  if (!keeps_fp32 || plan.precision.compute != DType::bf16) return;
+  const bool frozen = plan.workload.lora.has_value();
+  changes.push_back(
+      {frozen ? "the frozen model in bf16" : "parameters, gradients and states in bf16",
+       frozen ? "dtype: bfloat16; --precision bf16-pure" : "--precision bf16-pure",
+       nullptr,
+       "precision",
+       {{"/precision", "bf16-pure"}},
+       frozen ? Sacrifice::nothing : Sacrifice::number_format});
 }
 
 /// For frameworks that keep all states on the GPU: DeepSpeed puts them on the host.

@@ -62,7 +62,6 @@ constinit const FrameworkTraits kDdpTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
-    .qlora_precision = "bf16-pure",
     .takes_recipes = true,
     .compiles = CompileScope::model,
     .graph_bytes = ddp_graph_bytes,

@@ -30,17 +30,19 @@ Problem check_degrees(const Plan& plan) {
                          "no other degree than data parallelism, or without it"};
 }
 
+bool experts_have(const Model& model, std::string_view weight) {
+  return std::any_of(model.parameters.begin(), model.parameters.end(), [&](const Parameter& p) {
+    return p.kind == ParameterKind::expert && p.name.ends_with(weight);
+  });
+}
+
 /// DeepSpeed's own sparse layers, in place of a model's.
 Problem check_moe(const Model& model, const Plan& plan) {
   if (!plan.framework.deepspeed.moe) return std::nullopt;
   constexpr const char* kMoe = "framework.moe";
   if (expert_count(model) == 0)
     return DivisionProblem{kMoe, "a dense model has no sparse layers to replace", "no moe block"};
-  const bool has_gate =
-      std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
-        return p.kind == ParameterKind::expert && p.name.ends_with("gate_proj");
-      });
-  if (!has_gate)
+  if (!experts_have(model, "gate_proj"))
     return DivisionProblem{kMoe, "experts of this architecture cannot be estimated yet in it",
                            "mixtral, qwen2_moe, qwen3_moe or deepseek"};
   // engine.py _validate_zero3_moe_compatibility
@@ -62,6 +64,11 @@ Problem check_experts(const Model& model, const Plan& plan) {
   if (plan.workload.lora && !o.moe)
     return DivisionProblem{key, "AutoEP stops under LoRA: it finds no sparse layer by its name",
                            "1, or workload.method full"};
+  // The presets of 0.19.6 all have a gate (auto_ep_presets), beside the other weight or with it.
+  if (!o.moe && !experts_have(model, "gate_proj") && !experts_have(model, "gate_up_proj"))
+    return DivisionProblem{key,
+                           "DeepSpeed 0.19.6's AutoEP stops: no preset has experts without a gate",
+                           "1, or framework fsdp2"};
   const char* message = o.zero.stage == 3 && o.zero.quantized_weights
                             ? "DeepSpeed's experts cannot be estimated yet with quantized weights"
                         : o.grad_accum_dtype == DType::f32

@@ -107,7 +107,6 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .regime = deepspeed_regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
-    .qlora_precision = "bf16-master",
     .takes_recipes = false,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,

@@ -101,7 +101,6 @@ constinit const FrameworkTraits kNativeTraits{
     .regime = usual::regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
-    .qlora_precision = "bf16-master",
     .takes_recipes = true,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,

@@ -49,7 +49,6 @@ constinit const FrameworkTraits kSingleTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
-    .qlora_precision = "bf16-pure",
     .takes_recipes = true,
     .compiles = CompileScope::model,
     .graph_bytes = usual::one_graph,

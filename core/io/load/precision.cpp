@@ -108,9 +108,7 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
 
 std::string_view training_precision(const Plan& plan) {
   const FrameworkTraits& framework = traits_of(plan);
-  const std::optional<Lora>& lora = plan.workload.lora;
-  if (!lora) return framework.default_precision;
-  return lora->base == Quantization::none ? framework.lora_precision : framework.qlora_precision;
+  return plan.workload.lora ? framework.lora_precision : framework.default_precision;
 }
 
 }  // namespace shardplan

@@ -345,6 +345,6 @@ std::string openrlhf_script(const Json& asked, const Job& job, const Estimate& e
 
 }  // namespace
 
-const ExportFormat kOpenRlhfFormat{"openrlhf", "openrlhf.sh", openrlhf_script, true};
+const ExportFormat kOpenRlhfFormat{"openrlhf", "openrlhf.sh", openrlhf_script, true, true};
 
 }  // namespace shardplan

@@ -109,8 +109,9 @@ TEST(Job, LoraKeepsTheFrozenModelIn16Bits) {
   };
   EXPECT_EQ(precision(R"(, "framework": {"name": "single"}, "cluster": "1xA100-40GB")"),
             "bf16-pure");
-  EXPECT_EQ(precision(R"(, "framework": {"name": "ddp"})"), "bf16-pure");
-  EXPECT_EQ(precision(R"(, "framework": {"name": "fsdp2"})"), "bf16-autocast");
+  for (const std::string framework : {"ddp", "fsdp1", "fsdp2"})
+    EXPECT_EQ(precision(R"(, "framework": {"name": ")" + framework + R"("})"), "bf16-pure")
+        << framework;
   EXPECT_EQ(precision(R"(, "framework": {"name": "ddp"}, "precision": "bf16-autocast")"),
             "bf16-autocast");
   const Job j = job(R"({"workload": {"method": "lora"}, "framework": {"name": "ddp"}})");

@@ -144,7 +144,7 @@ TEST(Recipe, IsNotWarnedAboutForCastsThatAreFused) {
 }
 
 /// FSDP1 flattens parameters of one type alone, and divided weights in 4 bits are stored as bf16.
-TEST(Recipe, OfAPackedBaseThatIsDividedLeavesTheRestIn16Bits) {
+TEST(Recipe, OfADividedBaseLeavesItIn16BitsPackedOrNot) {
   for (const char* framework : {"fsdp1", "fsdp2"}) {
     const auto params = [&](const std::string& lora) {
       return read(R"({"model": "llama-3.2-1b", "cluster": "2xRTX4090", "framework": ")" +
@@ -153,7 +153,7 @@ TEST(Recipe, OfAPackedBaseThatIsDividedLeavesTheRestIn16Bits) {
           .plan.precision.params;
     };
     EXPECT_EQ(params(R"("quantization": "nf4")"), DType::bf16);
-    EXPECT_EQ(params(R"("rank": 8)"), DType::f32);
+    EXPECT_EQ(params(R"("rank": 8)"), DType::bf16);
   }
 }
 

@@ -361,6 +361,54 @@ TEST(Exports, SayWhatAModelUnderDeepSpeedMustCallItself) {
   EXPECT_EQ(framework["moe"]["capacity_factor"], 1.5);
 }
 
+TEST(Exports, CarryEveryChoiceToTheLaunchScript) {
+  const auto script = [](const Json& more) {
+    Json asked = Json::parse(kAsked);
+    asked["framework"] = "single";
+    asked["cluster"] = "1xH100-80GB";
+    asked["trainer"] = "hf_trainer";
+    asked.erase("optimizer");
+    asked.merge_patch(more);
+    const Job job = job_of(asked);
+    return launch_script(job, estimate(job.model, job.plan, load_calibration()));
+  };
+  const Json qlora{
+      {"workload",
+       {{"method", "lora"},
+        {"lora",
+         {{"rank", 8}, {"targets", {"q_proj", "v_proj"}}, {"quantization", "nf4_double"}}}}},
+      {"optimizer", "paged_adamw_8bit"}};
+  EXPECT_THAT(
+      script(qlora),
+      AllOf(
+          HasSubstr("--use_peft true --lora_r 8 "),
+          HasSubstr("--lora_target_modules q_proj v_proj\n"),
+          HasSubstr("--load_in_4bit true --bnb_4bit_quant_type nf4 --use_bnb_nested_quant true\n"),
+          HasSubstr("--optim paged_adamw_8bit\n"), HasSubstr("--dtype bfloat16\n")));
+  EXPECT_THAT(script({{"compile", {{"mode", "reduce-overhead"}}}, {"precision", "bf16-pure"}}),
+              AllOf(HasSubstr("--torch_compile true\n"),
+                    HasSubstr("--torch_compile_mode reduce-overhead\n")));
+  EXPECT_THAT(script({{"checkpointing", "selective"}}), HasSubstr("# checkpointing selective"));
+  EXPECT_THAT(script({{"attention", "eager"}}), HasSubstr("--attn_implementation eager\n"));
+  EXPECT_THAT(script({{"optimizer", "muon"}}), HasSubstr("# optimizer muon"));
+  EXPECT_THAT(script({{"loss", "fused_linear"}}), HasSubstr("# the head and its loss in one"));
+}
+
+TEST(Exports, SayFp8InAcceleratesFile) {
+  Json asked = Json::parse(kAsked);
+  asked["framework"] = "ddp";
+  asked["cluster"] = "4xH100-80GB";
+  asked.erase("optimizer");
+  for (const auto& [linear, words] : {std::pair("fp8-tensorwise", "mixed_precision: fp8\n"),
+                                      std::pair("fp8-delayed", "backend: TE\n"),
+                                      std::pair("fp8-rowwise", "# linears in fp8-rowwise")}) {
+    asked["precision"] = {{"preset", "bf16-autocast"}, {"linear", linear}};
+    const Job job = job_of(asked);
+    EXPECT_THAT(accelerate_yaml(job, estimate(job.model, job.plan, load_calibration())),
+                HasSubstr(words));
+  }
+}
+
 TEST(Exports, MakeAMeshForTensorParallelFsdp) {
   Json asked = Json::parse(kAsked);
   asked["framework"] = "fsdp2";

@@ -54,6 +54,36 @@ TEST(TrainerFiles, RefuseByTheField) {
               AllOf(HasSubstr("did you mean 'ms_swift'"), HasSubstr("verl")));
 }
 
+/// Each was left out of the file without a word once, which another job then came back from.
+TEST(TrainerFiles, RefuseWhatWouldComeBackAsAnotherPlan) {
+  const Json lora{{"workload", {{"method", "lora"}}}, {"precision", "bf16-pure"}};
+  EXPECT_THAT(refused("training_arguments", lora),
+              HasSubstr("trainer: hf_trainer is not what runs"));
+  const Json linears{{"precision", {{"preset", "bf16-autocast"}, {"linear", "fp8-rowwise"}}}};
+  for (const char* format : {"training_arguments", "llamafactory", "ms_swift"})
+    EXPECT_THAT(refused(format, linears), HasSubstr("precision.linear: ")) << format;
+  const Json single{{"framework", "single"}, {"cluster", "1xH100"}};
+  Json streams = single, blocks = single, views = single;
+  streams["activation_offloading"] = "streams";
+  blocks["compile"] = {{"scope", "block"}};
+  EXPECT_THAT(refused("training_arguments", streams), HasSubstr("activation_offloading: "));
+  EXPECT_THAT(refused("llamafactory", blocks), HasSubstr("compile.scope: "));
+  views["cluster"] = "4xH100";
+  views["framework"] = {{"name", "ddp"}, {"gradient_as_bucket_view", true}};
+  EXPECT_THAT(refused("training_arguments", views),
+              HasSubstr("framework.gradient_as_bucket_view: "));
+  const Json copies{{"cluster", "2x4xH100"},
+                    {"framework", {{"name", "fsdp2"}, {"hybrid_shard_size", 4}}}};
+  EXPECT_THAT(refused("training_arguments", copies), HasSubstr("framework.hybrid_shard_size: "));
+}
+
+/// A loop of one's own has no file: a trainer's runs the plan in its place.
+TEST(TrainerFiles, OfALoopAreThoseOfTheTrainerThatIsAskedFor) {
+  const Json loop{{"trainer", "loop"}, {"framework", "ddp"}, {"precision", "bf16-pure"}};
+  for (const char* format : {"training_arguments", "axolotl", "llamafactory"})
+    EXPECT_FALSE(written(format, job(loop)).empty()) << format;
+}
+
 TEST(TrainerFiles, OfSeveralModelsAreTrls) {
   const auto with = [](const Json& work, const char* trainer) {
     Json more{{"trainer", trainer}, {"framework", "ddp"}, {"precision", "bf16-pure"}};

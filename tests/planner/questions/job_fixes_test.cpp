@@ -200,6 +200,17 @@ TEST_F(JobFixes, OfTrainingAreWhatTheySay) {
     EXPECT_THAT(what, Contains(change));
 }
 
+/// A base that was loaded in fp32, as TRL's trainer loads one unless it is told a type.
+TEST_F(JobFixes, OfAdaptersHaveTheFrozenModelIn16Bits) {
+  Json json = training_;
+  json["workload"]["method"] = "lora";
+  json["framework"] = "fsdp2";
+  json["precision"] = "bf16-autocast";
+  EXPECT_THAT(singles(fixes_of(json)), Contains("the frozen model in bf16"));
+  json.erase("precision");
+  EXPECT_THAT(singles(fixes_of(json)), Not(Contains("the frozen model in bf16")));
+}
+
 /// As long parts as the network is wide (1,536), where sequences are longer, and who has them.
 TEST_F(JobFixes, OfLongSequencesHaveFeedForwardsInParts) {
   constexpr const char* kTiles = "feed-forwards in 22 parts of the sequence";
