@@ -31,7 +31,8 @@ void add_batch(Program& program, std::int64_t bytes) {
 /// What cuDNN asks for to convolve over samples depends on what it chooses: of nine runs of
 /// Wav2Vec2 one reserved 1.34 times what is predicted (docs/evidence/measurements.md).
 constexpr double kMostOverSounds = 1.3;
-/// Pools of CUDA graphs: one of two runs reserved 1.04 times as much (the same page).
+/// Pools of CUDA graphs: of two runs of one job one reserved 1.12 times as much as the other, which
+/// reserved what is predicted (the same page).
 constexpr double kMostOverGraphs = 1.05;
 /// Compiled heads whose vocabulary 8 does not divide (GPT-2's, BERT's): Inductor times their
 /// products on the GPU, as they are and filled up (torch/_inductor/fx_passes/pad_mm.py), and what

@@ -416,12 +416,6 @@ void ModelBuilder::freeze(ParameterId parameter) {
   model_.parameters[static_cast<std::size_t>(parameter)].trainable = false;
 }
 
-void ModelBuilder::set_no_linear(ParameterId weight) {
-  Parameter& p = model_.parameters[static_cast<std::size_t>(weight)];
-  p.quantizable = false;
-  p.stored = Quantization::none;
-}
-
 ModuleId ModelBuilder::owner(ParameterId parameter) const {
   return model_.parameters[static_cast<std::size_t>(parameter)].module;
 }

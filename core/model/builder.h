@@ -127,9 +127,6 @@ class ModelBuilder {
   void tie(ModuleId module, ParameterId parameter);
   /// A parameter that is never trained (requires_grad_(False) in the class).
   void freeze(ParameterId parameter);
-  /// No module of its own type of linears has this weight: nobody who replaces those, to store or
-  /// multiply them in fewer bits, finds it.
-  void set_no_linear(ParameterId weight);
   /// Whether what is registered from here on trains, if anything of the network does.
   void set_trains(bool trains) { trains_ = trains; }
   bool trains() const { return trains_; }

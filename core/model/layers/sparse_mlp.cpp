@@ -76,8 +76,7 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
   SparseMlp mlp;
   mlp.shape = s;
   const auto add_router = [&] {
-    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias,
-                        s.router_is);
+    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias);
     if (!s.correction.empty())
       m.freeze(m.tensor(block + "." + std::string(s.router) + "." + std::string(s.correction),
                         {1, s.experts}, ParameterKind::other));
