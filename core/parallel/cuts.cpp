@@ -92,6 +92,12 @@ constexpr std::array kPlans{
     PublishedPlan{"ernie4_5_moe", {kAttention, kExperts, kSharedExperts, kMlp}},
 };
 
+/// Of networks with experts that an engine divides and transformers has no plan of: the same
+/// modules by their usual names, with one sum over the ranks behind attention and one behind the
+/// experts (vllm/model_executor/layers/fused_moe/layer.py, reduce_results).
+constexpr PublishedPlan kEnginesExperts{"",
+                                        {kAttention, kHeadNorms, kExperts, kSharedExperts, kMlp}};
+
 /// What DeepSpeed takes of a published plan (module_inject/tp_plan_converter.py): a plan with
 /// anything else is rejected as a whole.
 bool deepspeed_takes(const PublishedPlan& plan) {
@@ -114,6 +120,24 @@ std::string families(Test&& test) {
   return names;
 }
 
+bool has_experts(const Model& model) {
+  return std::ranges::any_of(model.parameters,
+                             [](const Parameter& p) { return p.kind == ParameterKind::expert; });
+}
+
+constexpr auto kOfEngines = static_cast<std::ptrdiff_t>(kPlans.size());
+
+/// Which plan cuts modules by their names; -1: none does.
+std::ptrdiff_t plan_of(const Model& model, const Plan& plan) {
+  const auto* found = std::ranges::find(kPlans, model.facts.text_type, &PublishedPlan::model_type);
+  if (found != kPlans.end()) return found - kPlans.begin();
+  return plan.workload.generation.engine && has_experts(model) ? kOfEngines : -1;
+}
+
+const PublishedPlan& plan_at(std::ptrdiff_t index) {
+  return index == kOfEngines ? kEnginesExperts : kPlans[static_cast<std::size_t>(index)];
+}
+
 /// The module that a tensor is of, or that its adapter is beside.
 std::string_view module_of(std::string_view tensor) {
   for (const std::string_view end : {".weight", ".bias"})
@@ -129,6 +153,10 @@ bool ends_with_one_of(std::string_view module, std::initializer_list<std::string
 }
 
 }  // namespace
+
+bool has_plan_by_name(const Model& model, const Plan& plan) {
+  return plan_of(model, plan) >= 0;
+}
 
 bool is_router(std::string_view tensor) {
   return ends_with_one_of(module_of(tensor), {"mlp.gate", "router", "shared_expert_gate"});
@@ -168,21 +196,19 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
            .expected = fmt::format("{}", plan.parallel.tensor)});
     return;
   }
-  const auto* published = std::find_if(
-      kPlans.begin(), kPlans.end(), [&](const PublishedPlan& p) { return p.model_type == type; });
+  plan_ = plan_of(model, plan);
   const auto refuse = [&](std::string message, std::string expected) {
     throw InputError(
         {.key = "parallel.tensor", .message = std::move(message), .expected = std::move(expected)});
   };
-  if (published == kPlans.end()) {
+  if (plan_ < 0) {
     if (style == SplitStyle::autotp &&
         std::find(kParsed.begin(), kParsed.end(), type) != kParsed.end())
       return;
     refuse(fmt::format("{} has no tensor-parallel plan in transformers", type),
            "1, or a model of one of " + families([](const PublishedPlan&) { return true; }));
   }
-  plan_ = published - kPlans.begin();
-  if (style == SplitStyle::autotp && !deepspeed_takes(*published))
+  if (style == SplitStyle::autotp && !deepspeed_takes(plan_at(plan_)))
     refuse(fmt::format("DeepSpeed rejects the tensor-parallel plan of {}", type),
            "1, or a model of one of " + families(deepspeed_takes));
 }
@@ -203,7 +229,7 @@ Cut Cuts::by_plan(const Parameter& p) const {
   // A table that is the head too is cut as the head is; DeepSpeed leaves it whole.
   if (p.kind == ParameterKind::embedding && tied_head_ && style_ == SplitStyle::transformers)
     return p.shape.front() == model_.facts.vocabulary ? Cut::vocabulary : Cut::whole;
-  for (const Rules& rules : kPlans[static_cast<std::size_t>(plan_)].rules)
+  for (const Rules& rules : plan_at(plan_).rules)
     for (std::size_t i = 0; i < rules.count; ++i)
       if (module.ends_with(rules.first[i].module)) return rules.first[i].cut;
   return Cut::whole;
@@ -220,6 +246,9 @@ Cut Cuts::by_flow(const Parameter& p) const {
   if (megatron &&
       ends_with_one_of(module, {"linear_attn.conv1d", "linear_attn.dt_bias", "linear_attn.A_log"}))
     return Cut::column;
+  // A critic's value for each token has no columns to divide: its head is on every rank
+  // (verl 0.8, models/mcore/bridge.py, LinearForLastLayer: "replicated").
+  if (p.shape.size() == 2 && p.shape.front() == 1) return Cut::whole;
   if (p.kind == ParameterKind::embedding)
     return megatron && !p.shape.empty() && p.shape.front() == model_.facts.vocabulary
                ? Cut::vocabulary

@@ -28,6 +28,10 @@ bool is_router(std::string_view tensor);
 bool is_key_or_value(std::string_view tensor);
 bool is_packed_attention(std::string_view tensor);
 
+/// Whether modules are cut by their names: by the plan that transformers publishes for the family,
+/// or an engine's for experts.
+bool has_plan_by_name(const Model& model, const Plan& plan);
+
 /// The cuts of one network under one framework.
 class Cuts {
  public:
@@ -43,7 +47,7 @@ class Cuts {
   const Model& model_;
   SplitStyle style_;
   bool by_tokens_;                 ///< DTensor's sequence parallelism
-  std::ptrdiff_t plan_ = -1;       ///< which of the published plans
+  std::ptrdiff_t plan_ = -1;       ///< which of the plans by names; -1: by what follows what
   bool tied_head_ = false;         ///< the head's weight is the embedding
   bool only_experts_ = false;      ///< transformers' expert-parallel plan
   bool parts_of_experts_ = false;  ///< Megatron's expert-tensor degree

@@ -86,6 +86,10 @@ std::string_view name_of(Issue issue) {
       return "dispatched";
     case Issue::redispatched:
       return "redispatched";
+    case Issue::fused:
+      return "fused";
+    case Issue::fused_node:
+      return "fused_node";
   }
   return "";
 }

@@ -48,15 +48,17 @@ enum class Issue : std::uint8_t {
   sharded,      ///< the same of a list of DTensors
   loop,         ///< a call from a loop over tensors: an optimizer that takes them one by one
   hook,         ///< FSDP2's work around a module: a gather, a reduction
-  engine,       ///< DeepSpeed's for a module it gathers or a gradient it takes
+  engine,       ///< a part of DeepSpeed's around stage 3's modules (stage3_calls.h)
   bucket,       ///< DeepSpeed's for a gradient that goes into a bucket (stages 1 and 2)
   module,       ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
   waited,       ///< one tensor's update, for which the host then waits: bitsandbytes
   graph,  ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
   dispatched,    ///< an operation that goes through Python, which asks a checkpoint's policy
   redispatched,  ///< the same where it is computed again, or its kept result is taken
+  fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
+  fused_node,    ///< the same in the backward pass
 };
-inline constexpr std::size_t kIssues = 19;
+inline constexpr std::size_t kIssues = 21;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

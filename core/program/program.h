@@ -168,7 +168,10 @@ struct Program {
   double most_workspaces_over = 1;
   std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
   std::int64_t library_at_most = 0;     ///< of buffers that a library may take, or not
-  std::int64_t rank = 0;                ///< the rank this program is written for
+  /// Processes of engines on the same GPU, each by how many GPUs the engine is over.
+  std::vector<std::int64_t> engines_beside;
+  std::int64_t processes_beside = 0;  ///< more processes like the rank's own, of other models
+  std::int64_t rank = 0;              ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;
 };

@@ -154,19 +154,28 @@ std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generato
   return checked_add(std::max(pass, checked_mul(row, engine.sequences)), graphs);
 }
 
+/// All that the engine takes of a GPU by its share.
+std::int64_t budget_of(const RolloutEngine& engine, const Plan& plan, const EngineMemory& m) {
+  const std::int64_t usable = plan.cluster.gpu.usable.count();
+  const auto share_of = [&](std::int64_t bytes) {
+    return static_cast<std::int64_t>(std::ceil(engine.utilization * static_cast<double>(bytes)));
+  };
+  const std::int64_t before = checked_add(m.weights, m.activations);
+  if (engine.engine->share_is_of_free)
+    return checked_add(before, share_of(std::max<std::int64_t>(usable - before, 0)));
+  return checked_add(share_of(usable), engine.engine->share_is_static ? m.activations : 0);
+}
+
 }  // namespace
 
 EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
                            const Plan& generation) {
   const Plan plan = own_plan(generation);
   EngineMemory m;
-  const auto share = static_cast<std::int64_t>(
-      std::ceil(engine.utilization * static_cast<double>(plan.cluster.gpu.usable.count())));
   m.weights = weight_bytes(engine, generator, generation.workload.generation.weights);
   m.activations = activation_bytes(engine, generator, plan);
   m.block_bytes = block_bytes(engine, generator, plan);
-  const std::int64_t outside = engine.engine->share_is_static ? m.activations : 0;
-  m.budget = checked_add(share, outside);
+  m.budget = budget_of(engine, plan, m);
   const std::int64_t left = std::max<std::int64_t>(m.budget - m.weights - m.activations, 0);
   m.blocks = m.block_bytes > 0 ? left / m.block_bytes : 0;
   m.cache = checked_mul(m.blocks, m.block_bytes);
@@ -178,11 +187,14 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
 double least_utilization(const RolloutEngine& engine, const EngineMemory& memory,
                          const Plan& generation) {
   const std::int64_t profiled = engine.engine->share_is_static ? 0 : memory.activations;
-  const std::int64_t bytes =
-      checked_add(memory.weights + profiled, checked_mul(memory.blocks_needed, memory.block_bytes));
-  const double share =
-      static_cast<double>(bytes) / static_cast<double>(generation.cluster.gpu.usable.count());
-  return std::ceil(share * 100) / 100;
+  const std::int64_t before = checked_add(memory.weights, profiled);
+  const std::int64_t cache = checked_mul(memory.blocks_needed, memory.block_bytes);
+  const std::int64_t usable = generation.cluster.gpu.usable.count();
+  const bool of_free = engine.engine->share_is_of_free;
+  const auto whole =
+      static_cast<double>(std::max<std::int64_t>(usable - (of_free ? before : 0), 1));
+  const auto bytes = static_cast<double>(of_free ? cache : checked_add(before, cache));
+  return std::ceil(bytes / whole * 100) / 100;
 }
 
 }  // namespace shardplan

@@ -28,6 +28,8 @@ struct EngineDescription {
   /// The share is of weights and cache alone: what passes and graphs take comes on top. Else the
   /// engine runs a pass first, and its share is of all that it takes.
   bool share_is_static = false;
+  /// The share is of what weights and a pass leave free, and all of it is cache.
+  bool share_is_of_free = false;
   /// Of CUDA graphs for each sequence at once, where they are outside of the share.
   std::int64_t graph_bytes = 0;
   /// Of an all-reduce among the GPUs of a node, beside what its bytes take: kernels of the engine's
@@ -36,6 +38,9 @@ struct EngineDescription {
   double exchange_seconds = 10e-6;
   /// All-reduces of so many bytes are such a kernel, the others the library's.
   std::int64_t own_exchange_bytes = std::int64_t{8} << 20;
+  /// Of each step of an exchange from GPU to GPU beside the library's: kernels that a host starts
+  /// one by one come to it at different times on each GPU.
+  double exchange_step_seconds = 0;
   /// Between two passes that the next one's scheduling does not hide. Assumed.
   double pass_seconds = 0.5e-3;
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
@@ -85,7 +90,34 @@ inline constexpr EngineDescription kVllm06{
     .share_key = "gpu_memory_utilization",
     .source = "vllm/worker/worker.py, determine_num_available_blocks; vllm/config.py"};
 
-inline constexpr std::array kEngines{&kVllm, &kSglang, &kVllm06};
+/// Its executor, with CUDA graphs.
+inline constexpr EngineDescription kTensorRtLlm{
+    .name = "tensorrt-llm",
+    .words = "TensorRT-LLM 1.2",
+    .block_tokens = 32,
+    .sequences = 2048,
+    .share_is_of_free = true,
+    .share_key = "free_gpu_memory_fraction",
+    .source =
+        "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
+        "tensorrt_llm/llmapi/llm_args.py"};
+
+/// Of 2024: its benchmark starts kernel after kernel (bench/benchmark/dataclasses.py,
+/// PerformanceOptions.cuda_graphs).
+inline constexpr EngineDescription kTensorRtLlm014{
+    .name = "tensorrt-llm-0.14",
+    .words = "TensorRT-LLM 0.14",
+    .block_tokens = 64,
+    .sequences = 2048,
+    .share_is_of_free = true,
+    // Half of the dense rows of its own page: docs/explanation/serving.md.
+    .exchange_step_seconds = 13.3e-6,
+    .share_key = "free_gpu_memory_fraction",
+    .source =
+        "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
+        "tensorrt_llm/bench/run/run.py"};
+
+inline constexpr std::array kEngines{&kVllm, &kSglang, &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
 
 enum class EnginePlace : std::uint8_t {
   colocated,  ///< on the trainer's GPUs

@@ -36,23 +36,37 @@ const Library& library_of(std::string_view name) {
   return name == kRccl.name ? kRccl : kNccl;
 }
 
+/// Of GPUs on PCIe four are at a socket, as nodes of eight are built. A ring of more goes from one
+/// socket to the other, whose link NCCL reckons at 16 GB/s (src/graph/topo.h, AMD_BW; 22 for
+/// Intel's since Sapphire Rapids).
+double slower_between_sockets(const GroupShape& group, const Cluster& cluster,
+                              const LinkRates& links) {
+  constexpr std::int64_t kGpusOfASocket = 4;
+  constexpr double kBetweenSockets = 16e9;
+  if (cluster.gpu.nvlink_bandwidth || group.nodes > 1 || group.ranks <= kGpusOfASocket) return 1;
+  const double port = cluster.intra_node_bandwidth * cluster.intra_node_share.value_or(links.node);
+  return std::max(1.0, port / kBetweenSockets);
+}
+
 }  // namespace
 
 double engine_exchange_seconds(const Event& event, const GroupShape& group, const Cluster& cluster,
                                const LinkRates& links, const EngineDescription& engine) {
   LinkRates alone = links;
   alone.seconds = 0;
-  const double moving = collective_seconds(event, group, cluster, alone);
+  const double moving = collective_seconds(event, group, cluster, alone) *
+                        slower_between_sockets(group, cluster, links);
   const auto calls = static_cast<double>(event.count);
+  const double steps = (event.collective == Collective::all_reduce ? 2.0 : 1.0) *
+                       static_cast<double>(group.ranks - 1);
   const bool linked = cluster.gpu.nvlink_bandwidth.has_value();
   if (event.bytes / std::max<std::int64_t>(event.count, 1) <= engine.own_exchange_bytes && linked)
-    return moving + calls * engine.exchange_seconds;
-  const auto ranks = static_cast<double>(group.ranks);
-  const double steps = (event.collective == Collective::all_reduce ? 2 : 1) * (ranks - 1);
+    return moving + calls * (engine.exchange_seconds + steps * engine.exchange_step_seconds);
   const Library& library = library_of(cluster.gpu.abilities.collectives);
   double least = 0;
   for (const Protocol& p : linked ? library.linked : library.bus) {
-    const double seconds = calls * (p.call + steps * p.step) + moving / p.share;
+    const double seconds =
+        calls * (p.call + steps * (p.step + engine.exchange_step_seconds)) + moving / p.share;
     if (least == 0 || seconds < least) least = seconds;
   }
   return links.slowdown * least;

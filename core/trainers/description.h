@@ -122,6 +122,11 @@ struct TrainerDescription {
   bool copies_shards = false;
   /// An engine on the same GPU is given a copy of each tensor, by its address.
   bool copies_handed_tensors = false;
+  /// An engine on its GPUs runs in its own processes (vLLM's external_launcher); else in processes
+  /// beside them, with CUDA contexts and communicators of their own.
+  bool has_engine_inside = false;
+  /// Where it generates, each model is in processes of its own too.
+  bool has_models_apart = false;
   EmptiesCache empties_cache;
   /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
   bool chunks_distillation = false;

@@ -28,6 +28,11 @@ TEST(NativeFp8Experts, AllocateWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_fp8_experts", 10);
 }
 
+TEST(NativeExpertRows, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_expert_rows", 6);
+  expect_to_the_byte("native_expert_rows_fp8", 3);
+}
+
 TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_context", 14);
 }

@@ -25,6 +25,7 @@ struct Row {
   double predicted = 0;          ///< before the row was compared, where its family says so
   bool prompts_assumed = false;  ///< the source does not say how long prompts are
   bool refused = false;          ///< shardplan does not model this kind yet
+  bool answered_since = false;   ///< refused when its family's rows were first compared
   Json workload;
 
   std::string words() const {
@@ -47,6 +48,7 @@ inline std::vector<Row> rows() {
       row.held_out = family.value("held_out", false);
       row.prompts_assumed = family.value("prompts_assumed", false);
       row.refused = family.contains("refused");
+      row.answered_since = family.contains("answered_since");
       if (!times.empty() && !times.at(i).is_null())
         row.token_seconds = times.at(i).get<double>() / 1e3;
       row.stated_gpu = family.value("stated_gpu", std::string());

@@ -1,7 +1,8 @@
 // Throughput of serving engines as published (data/published/serving.json), against what the
-// planner predicts. One constant was fitted to six of its rows, the time of vLLM 0.6 between two
-// passes; 57 rows of another source judge it. 475 rows keep what was predicted before they were
-// compared. docs/evidence/measurements.md has the table.
+// planner predicts. Two constants were fitted to some of its rows: the time of vLLM 0.6 between two
+// passes, to six, judged by 57 rows of another source; and a step of TensorRT-LLM 0.14's exchanges,
+// to 101, judged by the other rows of its page and by another version's 388. Rows keep what was
+// predicted before they were compared. docs/evidence/measurements.md has the table.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,15 +62,24 @@ const std::map<std::string, double>& limits() {
   static const std::map<std::string, double> all{
       {"TensorRT-LLM, requests in a queue, fp8", 0.10},
       {"TensorRT-LLM, requests in a queue, 16 bits", 0.15},
-      // Predicted before they were compared, all of one table.
-      {"TensorRT-LLM 0.14, requests in a queue, fp8", 0.15},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits", 0.20},
-      {"TensorRT-LLM 0.14, requests in a queue, fp8, experts", 0.28},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts", 0.26},
-      {"TensorRT-LLM 0.14, requests in a queue, fp8, over PCIe", 0.35},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, over PCIe", 0.30},
-      {"TensorRT-LLM 0.14, requests in a queue, fp8, experts, over PCIe", 0.31},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts, over PCIe", 0.45},
+      // Predicted before they were compared, all of one table; as predicted since.
+      {"TensorRT-LLM 0.14, requests in a queue, fp8", 0.12},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits", 0.11},
+      {"TensorRT-LLM 0.14, requests in a queue, fp8, experts", 0.12},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts", 0.10},
+      {"TensorRT-LLM 0.14, requests in a queue, fp8, over PCIe", 0.11},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, over PCIe", 0.15},
+      {"TensorRT-LLM 0.14, requests in a queue, fp8, experts, over PCIe", 0.09},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts, over PCIe", 0.32},
+      // Another version's table, predicted before it was read, and nothing changed since.
+      {"TensorRT-LLM 0.15, requests in a queue, fp8", 0.09},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits", 0.09},
+      {"TensorRT-LLM 0.15, requests in a queue, fp8, experts", 0.09},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts", 0.07},
+      {"TensorRT-LLM 0.15, requests in a queue, fp8, over PCIe", 0.07},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, over PCIe", 0.17},
+      {"TensorRT-LLM 0.15, requests in a queue, fp8, experts, over PCIe", 0.07},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts, over PCIe", 0.30},
       {"TensorRT-LLM, static batches, fp8", 0.11},
       {"TensorRT-LLM, static batches, fp8, experts", 0.50},
       {"TensorRT-LLM, static batches, 16 bits", 0.09},
@@ -107,9 +117,10 @@ const std::map<std::string, double>& limits() {
 TEST(PublishedServing, ThroughputByFamily) {
   std::map<std::string, Errors> families;
   std::size_t without_room = 0;
-  Errors all, as_stated, held_out, mlperf, together, first, since;
+  Errors all, as_stated, held_out, mlperf, together;
+  std::map<std::string, Errors> first, since;  // by the engine's version
   for (const Row& row : rows()) {
-    if (row.refused) continue;
+    if (row.refused || row.answered_since) continue;  // those are judged below
     const Estimate e = estimated(row);
     if (e.serving->tokens_per_second <= 0) {
       ++without_room;  // judged below
@@ -119,8 +130,9 @@ TEST(PublishedServing, ThroughputByFamily) {
     RecordProperty(row.words(), std::to_string(error));
     families[row.family].add(error);
     if (row.predicted > 0) {
-      first.add(row.predicted / row.tokens_per_second - 1);
-      since.add(error);
+      const std::string version = row.family.substr(0, row.family.find(','));
+      first[version].add(row.predicted / row.tokens_per_second - 1);
+      since[version].add(error);
       continue;
     }
     together.add(error);
@@ -147,11 +159,18 @@ TEST(PublishedServing, ThroughputByFamily) {
   EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
   EXPECT_EQ(mlperf.rows, 23U);
   EXPECT_LE(mlperf.mean(), 0.73) << mlperf.words();
-  RecordProperty("predicted first", first.words());
-  RecordProperty("predicted first, as predicted since", since.words());
-  EXPECT_EQ(first.rows, 475U);
-  EXPECT_LE(first.mean(), 0.24) << first.words();  // says the program, of every answer
-  EXPECT_LE(since.mean(), 0.24) << since.words();
+  for (const auto& [version, errors] : first) {
+    RecordProperty(version + ", predicted first", errors.words());
+    RecordProperty(version + ", as predicted since", since[version].words());
+  }
+  const Errors& old = first["TensorRT-LLM 0.14"];
+  EXPECT_EQ(old.rows, 475U);
+  EXPECT_LE(old.mean(), 0.24) << old.words();  // says the program, of every answer
+  EXPECT_LE(since["TensorRT-LLM 0.14"].mean(), 0.125);
+  const Errors& unseen = first["TensorRT-LLM 0.15"];
+  EXPECT_EQ(unseen.rows, 388U);
+  EXPECT_LE(unseen.mean(), 0.10) << unseen.words();
+  EXPECT_LE(since["TensorRT-LLM 0.15"].mean(), 0.10);
   EXPECT_EQ(held_out.rows, 57U);
   EXPECT_LE(held_out.mean(), 0.11) << held_out.words();
 }
@@ -193,7 +212,7 @@ TEST(PublishedServing, TokenTimesSayWhichGpuRan) {
 TEST(PublishedServing, WhatRanFits) {
   std::size_t count = 0, wrong = 0;
   for (const Row& row : rows()) {
-    if (row.refused || !row.held_at_once) continue;
+    if (row.refused || row.answered_since || !row.held_at_once) continue;
     const Estimate e = estimated(row);
     ++count;
     if (e.verdict.headroom_bytes >= 0) continue;
@@ -212,7 +231,19 @@ TEST(PublishedServing, RefusesWhatItDoesNotModel) {
     ++count;
     EXPECT_ANY_THROW(estimated(row)) << row.words();
   }
-  EXPECT_EQ(count, 33U);
+  EXPECT_EQ(count, 17U);
+}
+
+// Falcon over several GPUs was refused when its rows were compared. Now it is answered, too slowly:
+// its engine's profile is not known, so that a pass of PyTorch's own takes the cache's room.
+TEST(PublishedServing, FalconIsAnsweredTooSlowly) {
+  Errors errors;
+  for (const Row& row : rows())
+    if (row.answered_since)
+      errors.add(estimated(row).serving->tokens_per_second / row.tokens_per_second - 1);
+  RecordProperty("errors", errors.words());
+  EXPECT_EQ(errors.rows, 16U);
+  EXPECT_LE(errors.mean(), 0.39) << errors.words();
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ struct Fp8Product {
   Fp8Matrix b;  ///< [columns, k]; not both are e5m2
   Tensor bias;  ///< [columns], or absent
   bool by_rows = false;
+  bool sums_tokens = false;  ///< k counts tokens; else rows do
   bool accumulate = false;
   bool fast = false;  ///< sums may have fewer bits on the way, where units have such sums
 };

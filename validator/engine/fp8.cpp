@@ -204,6 +204,7 @@ void Fp8Linear::backward(const Tensor& dw, bool accumulate, const Tensor& dx, co
                           .a = slope_turned,
                           .b = turned(x, kept(Operand::input)),
                           .by_rows = by_rows(),
+                          .sums_tokens = true,
                           .accumulate = accumulate});
   device_.multiply_fp8({.c = dx, .a = slope, .b = turned(w, w_scales), .by_rows = by_rows()});
 }

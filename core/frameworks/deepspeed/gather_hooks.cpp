@@ -1,9 +1,11 @@
 #include "frameworks/deepspeed/gather_hooks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/checked.h"
+#include "frameworks/deepspeed/stage3_calls.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
@@ -201,7 +203,7 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   b.alloc(Category::communication_buffers, bytes.early, pool);
   b.transient(Category::communication_buffers, bytes.copies, pool);
   b.alloc(Category::communication_buffers, bytes.own, pool);
-  b.host_work(Issue::engine, 1);
+  b.host_work(Issue::engine, calls_of(set));
   if (z_.ranks_of(set) > 1) {
     send(b, set, bytes.payload);
     b.wait(Stream::communication);
@@ -238,6 +240,19 @@ void GatherHooks::await_fetch(ProgramBuilder& b, const GatherSet& set) const {
   if (!gathers) b.throttle(kFetchEvents, 1, false);
 }
 
+/// A bucket of tensors is fetched ahead in one gather (partitioned_param_coordinator.py,
+/// fetch_sub_module), of which these are a part.
+std::int32_t GatherHooks::calls_of(const GatherSet& set) const {
+  double elements = 0;
+  for (const ParameterId p : set.ids)
+    elements += static_cast<double>(z_.model.parameters[static_cast<std::size_t>(p)].numel);
+  const double bucket =
+      z_.gather.prefetches() ? static_cast<double>(z_.zero.prefetch_bucket_size) : 0;
+  const double gathers = elements < bucket ? elements / bucket : 1;
+  return kTensorCalls * static_cast<std::int32_t>(set.ids.size()) +
+         static_cast<std::int32_t>(std::lround(kGatherCalls * gathers));
+}
+
 void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload) {
   const auto gather = [&](std::int64_t bytes, const char* what, Group group) {
     if (z_.gather.prefetches()) {
@@ -264,7 +279,7 @@ void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t pay
 }
 
 void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
-  ++taken_;  // one rank alone has the hooks too
+  calls_ += kModuleCalls;  // one rank alone has the hooks too
   if (!z_.gather.gathers()) return;
   if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
   pending_[static_cast<std::size_t>(id)] = 0;
@@ -340,8 +355,8 @@ void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id) {
 }
 
 void GatherHooks::end(ProgramBuilder& b) {
-  b.host_work(Issue::engine, taken_);
-  taken_ = 0;
+  b.host_work(Issue::engine, calls_);
+  calls_ = 0;
 }
 
 void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
@@ -355,7 +370,7 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
     --uses;
     return;
   }
-  ++taken_;
+  calls_ += kGradientCalls + flush_calls(id);
   b.alloc(Category::gradients, bytes);
   const auto& first = z_.schedule.first_flush;
   if (first && first->before == id && first->segment == repeats_[repeat_].segment &&
@@ -363,6 +378,14 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
     z_.flush(b, z_.schedule.first_elements);
   free_gradient(b, id, bytes);
   if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+}
+
+/// The bucket goes before a gradient that it has no room for.
+std::int32_t GatherHooks::flush_calls(ParameterId id) {
+  const std::int64_t elements = z_.model.parameters[static_cast<std::size_t>(id)].numel;
+  const bool flushes = bucket_ > 0 && bucket_ + elements > z_.zero.reduce_bucket_size;
+  bucket_ = elements + (flushes ? 0 : bucket_);
+  return flushes ? kFlushCalls : 0;
 }
 
 /// The reduction's stream copies a gradient into the bucket after what made it

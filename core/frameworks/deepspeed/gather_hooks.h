@@ -50,6 +50,9 @@ class GatherHooks {
   GatherSet set_of(ModuleId id, bool frozen, bool outdated) const;
   bool splits_sets() const;
   void fetch_set(ProgramBuilder& b, const GatherSet& set);
+  /// What the engine takes to gather it and let it go.
+  std::int32_t calls_of(const GatherSet& set) const;
+  std::int32_t flush_calls(ParameterId id);
   /// Bytes of each shard that a gather copies from the host to the GPU first.
   std::vector<std::int64_t> brought_shards(const GatherSet& set) const;
   void send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload);
@@ -81,7 +84,8 @@ class GatherHooks {
   std::vector<std::int32_t> pending_;
   std::int64_t prefetched_ = 0;
   std::size_t repeat_ = 0;
-  std::int32_t taken_ = 0;
+  std::int32_t calls_ = 0;   ///< of the engine, in this iteration
+  std::int64_t bucket_ = 0;  ///< elements of gradients in it
   bool all_kept_ = false;
   const GatherPlan::Kept* edge_ = nullptr;
 };

@@ -105,8 +105,8 @@ struct Fsdp1Backward {
       join(b, *part, pieces_of(u, *part, of_tensors), Fsdp1::bytes(part->numel, f.c));
     if (!f.sharded || f.reshards || turn.syncs) f.release(b, u);
     if (prefetches(Fsdp1Prefetch::post) && next != nullptr && block == &u) f.unshard(b, *next);
-    b.host_work(Issue::hook, (f.sharded ? kHooksOfFlatUnit : 1) *
-                                 (1 + static_cast<std::int32_t>(u.nested.size())));
+    b.host_work(Issue::hook,
+                (f.sharded ? kHooksOfUnit : 1) * (1 + static_cast<std::int32_t>(u.nested.size())));
     if (!turn.syncs) return;
     for (const FlatUnit* part : trained)
       if (f.sharded)

@@ -67,7 +67,7 @@ void Fsdp1::release(ProgramBuilder& b, const FlatUnit& u) const {
 }
 
 void Fsdp1::gather(ProgramBuilder& b, const FlatUnit& u, bool limited) const {
-  b.host_work(Issue::hook, sharded ? kHooksOfFlatUnit : 1);
+  b.host_work(Issue::hook, sharded ? kHooksOfUnit : 1);
   const std::int64_t whole = gathered_bytes(u);
   if (!sharded) return b.alloc(Category::gathered_parameters, whole, kShardPool);
   const std::int64_t cast = casts(u) ? bytes(u.shard, c) : 0;

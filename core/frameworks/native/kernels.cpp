@@ -50,16 +50,16 @@ Kernel norm_backward(const Native& n) {
   return some_rows(n, KernelKind::layer_norm_backward, n.part(), 4 * h, h);
 }
 
-/// As many products as the rank has experts, each of its part of the rows, and what they move.
+/// As many products as the rank has experts, each of its mean rows, and what they move.
 Kernel expert_product(const Native& n, std::int64_t outputs, std::int64_t inner) {
   const std::int64_t here = n.layout.block.experts / n.experts;
-  Kernel k = product(n, ceil_div(n.expert_rows(), here), outputs, inner);
+  Kernel k = product(n, n.mean_rows_of_expert(), outputs, inner);
   k.calls = static_cast<std::int32_t>(here);
   return k;
 }
 Kernel expert_weight_gradient(const Native& n, std::int64_t outputs, std::int64_t inputs) {
   const std::int64_t here = n.layout.block.experts / n.experts;
-  Kernel k = product(n, outputs, inputs, ceil_div(n.expert_rows(), here));
+  Kernel k = product(n, outputs, inputs, n.mean_rows_of_expert());
   k.calls = static_cast<std::int32_t>(here);
   return k;
 }

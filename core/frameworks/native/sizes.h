@@ -163,6 +163,14 @@ struct Native {
   std::int64_t rows_of_expert() const {
     return capacity() > 0 ? checked_mul(capacity(), experts) : rows;
   }
+  /// And what each has in the mean. Tokens lie one after the other in no operand but those of fp8,
+  /// which the engine pads: a product over any number of them takes what the next multiple takes.
+  std::int64_t mean_rows_of_expert() const {
+    constexpr std::int64_t kMultiple = 16;
+    if (capacity() > 0) return rows_of_expert();
+    const std::int64_t here = layout.block.experts / experts;
+    return round_up(ceil_div(checked_mul(rows, layout.block.per_token), here), kMultiple);
+  }
   /// Rows that a matrix of a block is multiplied with at the most, and matrices of its kind.
   std::int64_t rows_of(NativeLinear l) const {
     return layout.block.of_experts(l) ? rows_of_expert() : rows;

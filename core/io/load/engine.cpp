@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
+#include "load/engine_degree.h"
 #include "load/options.h"
 #include "options/tables.h"
-#include "parallel/degrees.h"
 
 namespace shardplan {
 
@@ -37,24 +37,10 @@ void fit_length(ObjectReader& workload, std::string_view key, RolloutEngine& eng
 namespace {
 
 void check_degree(ObjectReader& job, const Model& model, const Plan& plan) {
-  const std::int64_t degree = plan.workload.generation.engine->tensor_parallel;
-  const auto refuse = [&](Said message, Said expected) {
-    job.fail("workload.engine.tensor_parallel", std::move(message), std::move(expected));
-  };
-  const std::int64_t heads = model.facts.attention_heads;
-  if (heads > 0 && heads % degree != 0)
-    refuse(fmt::format("{} does not divide the {} heads", degree, heads), "a divisor of them");
-  const std::int64_t world = plan.cluster.world();
-  if (world % degree != 0)
-    refuse(fmt::format("{} does not divide the {} GPUs", degree, world), "a divisor of them");
-  if (degree > plan.cluster.gpus_per_node)
-    refuse(
-        fmt::format("{} GPUs are more than the {} of a node", degree, plan.cluster.gpus_per_node),
-        "a degree within a node, and an engine on each");
-  Plan divided = plan;
-  divided.parallel.tensor = degree;
-  if (const auto problem = degree_problem(model, divided))
-    refuse(problem->message, problem->expected);
+  const EngineGpus gpus{.most = plan.cluster.gpus_per_node, .shared = plan.cluster.world()};
+  const RolloutEngine& engine = *plan.workload.generation.engine;
+  if (const auto problem = engine_degree_problem(engine, model, plan, gpus))
+    job.fail("workload.engine.tensor_parallel", problem->message, problem->expected);
 }
 
 }  // namespace

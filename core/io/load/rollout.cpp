@@ -4,10 +4,15 @@
 
 #include "base/format.h"
 #include "load/engine.h"
+#include "load/engine_degree.h"
 #include "options/tables.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
+
+/// Ranks that an engine can have (workload.rollout.tensor_parallel).
+constexpr std::int64_t kLargestEngine = 1 << 10;
 
 /// An engine as a block of `reader` has it, and what it is asked of.
 struct Asked {
@@ -16,28 +21,27 @@ struct Asked {
   const RolloutEngine& engine;
   const Model& model;
   const Plan& plan;
+  bool timed = true;  ///< the time of its passes is estimated
 
   /// The reader has no place in the block: errors name its keys all the same.
-  [[noreturn]] void refuse(const char* key, std::string message, std::string expected) const {
+  [[noreturn]] void refuse(const char* key, Said message, Said expected) const {
     reader.fail(fmt::format("{}.{}", block, key), std::move(message), std::move(expected));
   }
 };
 
 void check_degree(const Asked& asked) {
-  const ModelFacts& facts = asked.model.facts;
-  const std::int64_t degree = asked.engine.tensor_parallel;
-  if (facts.attention_heads > 0 && facts.attention_heads % degree != 0)
-    asked.refuse("tensor_parallel",
-                 fmt::format("{} does not divide the {} heads", degree, facts.attention_heads),
-                 "a divisor of them");
   const std::int64_t world = asked.plan.cluster.world();
-  if (asked.engine.place == EnginePlace::colocated && world % degree != 0)
-    asked.refuse("tensor_parallel",
-                 fmt::format("{} does not divide the {} GPUs that it shares", degree, world),
-                 "a divisor of them, or placement separate");
+  const bool colocated = asked.engine.place == EnginePlace::colocated;
+  // Engines on GPUs of their own have no time, and as many GPUs as they want.
+  const EngineGpus gpus{.most = colocated ? world : kLargestEngine,
+                        .shared = colocated ? world : 0,
+                        .beside_trainer = colocated,
+                        .layers_divided = colocated && asked.timed};
+  if (const auto problem = engine_degree_problem(asked.engine, asked.model, asked.plan, gpus))
+    asked.refuse("tensor_parallel", problem->message, problem->expected);
 }
 
-std::string told(const RolloutEngine& engine, const EngineMemory& m) {
+std::string told(const RolloutEngine& engine, const EngineMemory& m, const Plan& plan) {
   const std::int64_t sequences = m.blocks_needed > 0 ? m.blocks / m.blocks_needed : 0;
   std::string text = fmt::format(
       "{} takes {} of each of its GPUs: weights {}, activations {}, cache {} in {} blocks of {} "
@@ -46,6 +50,7 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m) {
       format_bytes(m.activations), format_bytes(m.cache), m.blocks, engine.block_tokens, sequences,
       engine.model_length);
   if (engine.place == EnginePlace::separate) return text + "; the trainer's GPUs have none of it";
+  if (!plan.trainer->has_engine_inside) text += "; its process has a CUDA context beside that";
   return text + (engine.sleep_level > 0
                      ? fmt::format("; asleep it keeps up to {}; it wakes where the generation "
                                    "phase fits",
@@ -68,7 +73,8 @@ Diagnostic check_engine(const Asked& asked, std::string key) {
         least <= 1 ? fmt::format("at least {:.2f}", least)
                    : std::string("a larger tensor_parallel: a whole GPU is too small"));
   }
-  return {.severity = Severity::note, .key = std::move(key), .message = told(engine, m)};
+  return {
+      .severity = Severity::note, .key = std::move(key), .message = told(engine, m, asked.plan)};
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence) {
 }
 
 Diagnostic check_judge(ObjectReader& reward, const Judge& judge) {
-  return check_engine({reward, "engine", judge.engine, judge.model, judge.plan},
+  return check_engine({reward, "engine", judge.engine, judge.model, judge.plan, false},
                       "workload.models.reward.engine");
 }
 

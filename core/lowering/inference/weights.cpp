@@ -2,6 +2,7 @@
 
 #include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/layout.h"
+#include "frameworks/deepspeed/stage3_calls.h"
 #include "frameworks/deepspeed/stages.h"
 #include "frameworks/registry.h"
 #include "lowering/tensors.h"
@@ -57,7 +58,7 @@ void FrozenWeights::fetch(ProgramBuilder& b, ModuleId id) {
   const bool several = model_.modules[static_cast<std::size_t>(id)].parameters.size() > 1;
   held = (several ? gather_->coalesced_factor() : 1) * bytes;
   b.alloc(Category::gathered_parameters, held);
-  b.host_work(Issue::engine, 1);
+  b.host_work(Issue::engine, kModuleCalls + kGatherCalls);
   const OffloadDevice device = plan_.framework.deepspeed.zero.offload_param.device;
   if (device != OffloadDevice::none)
     b.fetch_ahead(device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,

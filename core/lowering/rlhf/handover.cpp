@@ -174,6 +174,18 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   return program;
 }
 
+void add_processes(Program& whole, const Rlhf& rlhf) {
+  const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
+  const auto add = [&](const RolloutEngine& engine) {
+    if (is_here(engine) && !trainer.has_engine_inside)
+      whole.engines_beside.push_back(engine.tensor_parallel);
+  };
+  if (rlhf.rollout) add(*rlhf.rollout);
+  if (rlhf.judge) add(rlhf.judge->engine);
+  if (generates(rlhf.algorithm) && trainer.has_models_apart)
+    whole.processes_beside = static_cast<std::int64_t>(rlhf.roles.size()) - 1;
+}
+
 void add_engine(Program& whole, const Rlhf& rlhf) {
   if (rlhf.rollout)
     add_sleeper(whole, *rlhf.rollout,

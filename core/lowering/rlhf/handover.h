@@ -13,4 +13,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training);
 /// What an engine on the same GPU holds while others work.
 void add_engine(Program& whole, const Rlhf& rlhf);
 
+/// The processes that are on the GPU beside the actor's, by how the trainer starts them.
+void add_processes(Program& whole, const Rlhf& rlhf);
+
 }  // namespace shardplan

@@ -356,6 +356,7 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   const std::int64_t states = total_bytes(whole.resident);
   if (!releases) b.resident(Category::workspace, workspace);
   add_engine(whole, rlhf);
+  add_processes(whole, rlhf);
   whole.model_bytes += total_bytes(whole.resident) - states;
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;

@@ -25,7 +25,8 @@ class BackwardList {
 
   /// The node's kernel.
   BackwardList& node(KernelKind kind, double bytes, double elements) {
-    list_.add(memory_kernel(kind, Issue::autograd, type_, bytes, elements));
+    const Issue issue = op_.fused != nullptr ? Issue::fused_node : Issue::autograd;
+    list_.add(memory_kernel(kind, issue, type_, bytes, elements));
     return *this;
   }
   /// A further one of the same call.

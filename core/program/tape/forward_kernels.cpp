@@ -57,7 +57,8 @@ Kernel mapped_kernel(const GraphView& view, const Op& op, DType type) {
   if (op.kind == OpKind::dropout) bytes += result;
   KernelKind kind = forward_kind(op.kind);
   if (kind == KernelKind::elementwise && strided) kind = KernelKind::strided;
-  return memory_kernel(kind, Issue::python, type, bytes, most);
+  const Issue issue = op.fused != nullptr ? Issue::fused : Issue::python;
+  return memory_kernel(kind, issue, type, bytes, most);
 }
 
 }  // namespace

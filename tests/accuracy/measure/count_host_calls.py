@@ -16,6 +16,8 @@ import sys
 
 HIDDEN, DEPTHS, WARM_UP = 64, (2, 6), 4
 PHASES = ("forward", "backward", "step")
+WINDOWS = {"stage3_prefetch_bucket_size": int(0.9 * HIDDEN**2), "stage3_param_persistence_threshold": 10 * HIDDEN,
+           "stage3_max_reuse_distance": 5 * HIDDEN**2}
 
 
 def _model(layers):
@@ -51,14 +53,13 @@ class Loop:
 
 
 class Engine:
-    def __init__(self, model, stage, bucket):
+    def __init__(self, model, stage, bucket, windows=None):
         import deepspeed
         import torch
 
         zero = {"stage": stage, "overlap_comm": True, "contiguous_gradients": True, "reduce_bucket_size": bucket}
         if stage == 3:
-            zero |= {"stage3_prefetch_bucket_size": int(0.9 * HIDDEN**2), "stage3_param_persistence_threshold": 10 * HIDDEN,
-                     "stage3_max_reuse_distance": 5 * HIDDEN**2}
+            zero |= WINDOWS if windows is None else windows
         config = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": zero,
                   "gradient_clipping": 1.0, "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False}
         self.model = deepspeed.initialize(

@@ -115,6 +115,23 @@ TEST(Serving, EnginesShareTheGpus) {
 // Its prompt is a pass of its own, and costs what it costs an idle engine: it does not hide beside
 // weights that passes read anyway.
 // Qwen2.5 1.5B has two heads of keys: each of four GPUs has one, with its cache and projections.
+/// Granite's layers are Llama's; GPT-OSS's experts are summed once behind each layer, so that its
+/// exchanges are two of each layer, as those of a dense network of its width.
+TEST(Serving, DividesFamiliesThatTransformersHasNoPlanOf) {
+  for (const char* name : {"granite-3.1-2b", "gpt-oss-20b", "opt-13b", "bloom-7b1"}) {
+    const auto of = [&](int degree) {
+      return estimated(served({{"engine", {{"tensor_parallel", degree}}}}, "4xH100-SXM5-80GB",
+                              {{"model", name}}));
+    };
+    const Estimate one = of(1), four = of(4);
+    EXPECT_TRUE(four.verdict.fits) << name;
+    EXPECT_LT(four.serving->memory.weights, one.serving->memory.weights * 3 / 10) << name;
+    EXPECT_LT(four.serving->pass.products, one.serving->pass.products) << name;
+    EXPECT_GT(four.serving->pass.exchanges, 0) << name;
+    EXPECT_LT(four.serving->pass.exchanges, four.serving->pass.seconds() / 2) << name;
+  }
+}
+
 TEST(Serving, FewerHeadsOfKeysThanGpusAreRepeated) {
   const auto over = [](std::int64_t degree) {
     const Json engine = {{"engine", Json{{"tensor_parallel", degree}}}};
@@ -232,10 +249,27 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
                         const Json& more = Json::object()) {
     return error_text([&] { served(workload, cluster, more); });
   };
+  const auto degree_error = [&](int degree, const char* model, const char* cluster) {
+    return error({{"engine", Json{{"tensor_parallel", degree}}}}, cluster, {{"model", model}});
+  };
   EXPECT_NE(
-      error({{"engine", Json{{"tensor_parallel", 3}}}}).find("3 does not divide the 32 heads"),
+      degree_error(3, "llama-3.1-8b", "4xH100-SXM5-80GB")
+          .find("workload.engine.tensor_parallel: 3 does not divide the 32 heads; expected 2"),
       std::string::npos);
-  EXPECT_NE(error({{"engine", Json{{"tensor_parallel", 8}}}}).find("8 does not divide the 4 GPUs"),
+  EXPECT_NE(degree_error(8, "llama-3.1-8b", "4xH100-SXM5-80GB")
+                .find("8 does not divide the 4 GPUs; expected 4"),
+            std::string::npos);
+  EXPECT_NE(
+      degree_error(3, "qwen2.5-1.5b", "6xH100-SXM5-80GB")
+          .find("3 neither divides the 2 key-value heads nor is a multiple of them; expected 2"),
+      std::string::npos);
+  // What the network's own split refuses has the engine's key too.
+  EXPECT_NE(degree_error(6, "qwen2.5-1.5b", "6xH100-SXM5-80GB")
+                .find("workload.engine.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+                      "evenly; expected 2"),
+            std::string::npos);
+  EXPECT_NE(degree_error(2, "gpt2", "4xH100-SXM5-80GB")
+                .find("workload.engine.tensor_parallel: gpt2 has no tensor-parallel plan"),
             std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}}}}).find("max_num_seqs"),
             std::string::npos);

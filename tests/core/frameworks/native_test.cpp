@@ -258,6 +258,29 @@ TEST(NativeLowering, sends_rows_of_experts_there_and_back_in_both_passes) {
   EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 48 * 1024 * 2);
 }
 
+// Tokens are no leading dimension of an expert's products, or padded (fp8): no count is slow.
+TEST(NativeLowering, multiplies_rows_of_experts_at_the_rate_of_whole_tiles) {
+  const Model model = model_of(kMixtral);
+  for (const LinearRecipe recipe : {LinearRecipe::computed, LinearRecipe::fp8_tensorwise}) {
+    Plan plan = native_plan(0, "bf16-master", 1);
+    plan.precision.linear = recipe;
+    plan.workload.micro_batch = 1;
+    plan.workload.sequence_length = 516;  // 129 rows an expert
+    const RankModel share(model, plan);
+    const Program program = lower(share.model(), plan, share.run(), 0);
+    std::int64_t products = 0;
+    for_each_event(program, [&](const Event& e, std::int64_t times) {
+      if (e.kind != Event::Kind::compute) return;
+      for_each_kernel(program, e, [&](const Kernel& k) {
+        if (k.kind != KernelKind::product || k.calls != 8) return;
+        products += times;
+        for (const std::int64_t side : {k.m, k.n, k.k}) EXPECT_EQ(side % 16, 0) << side;
+      });
+    });
+    EXPECT_EQ(products, 4 * (2 + 4));
+  }
+}
+
 TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
   const Model model = model_of(kMixtral);
   const auto key_of = [&](auto&& change, const Model& of) {

@@ -1,5 +1,6 @@
 // Rollout engines beside the trainer: what they hold, by the engine's own arithmetic, and what they
 // refuse.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,6 +85,31 @@ TEST(Rollout, TakesItsShareOfTheTrainersGpus) {
     EXPECT_EQ(peak(awake, phase) - peak(separate, phase), all);
 }
 
+/// What a category has of the GPU, awake or asleep.
+std::int64_t beside_tensors(const Job& job, Category category) {
+  const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
+  return e.breakdown[static_cast<std::size_t>(category)].at_peak;
+}
+
+/// An engine's process has a CUDA context, and communicators where it is over several GPUs. TRL's
+/// runs inside the trainer's process; OpenRLHF's models are in processes of their own too.
+TEST(Rollout, HasAProcessOfItsOwn) {
+  const auto of = [](const std::string& trainer, const std::string& rollout, Category category) {
+    return beside_tensors(
+        changed(R"({"trainer": ")" + trainer + R"(", "workload": {"rollout": )" + rollout + "}}"),
+        category);
+  };
+  const std::string apart = R"({"placement": "separate"})";
+  for (const Category c : {Category::cuda_context, Category::nccl})
+    EXPECT_EQ(of("trl", R"({"sleep_level": 2})", c), of("trl", apart, c));
+  const std::int64_t context = of("verl", apart, Category::cuda_context);
+  const std::int64_t both = of("verl", R"({"sleep_level": 2})", Category::cuda_context);
+  EXPECT_NEAR(static_cast<double>(both), 2.0 * static_cast<double>(context), 64 << 20);
+  EXPECT_EQ(of("verl", "{}", Category::nccl), of("verl", apart, Category::nccl));
+  EXPECT_GT(of("verl", R"({"tensor_parallel": 4})", Category::nccl),
+            of("verl", apart, Category::nccl));
+}
+
 TEST(Rollout, AsleepItMakesRoomForTraining) {
   const Job separate = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
   const Job asleep = changed(R"({"workload": {"rollout": {"sleep_level": 2}}})");
@@ -155,6 +181,27 @@ TEST(Rollout, RefusesAJudgeByItsKeys) {
                             "models": {"reward": {"engine": {}}}}})");
               }),
               HasSubstr("workload.rollout beside it"));
+}
+
+/// The engine's degree is named, never the trainer's, with the nearest that would do.
+TEST(Rollout, NamesItsOwnDegree) {
+  const auto degree_error = [](const char* model, int degree, int gpus) {
+    return error_text([&] {
+      changed(fmt::format(R"({{"model": "{}", "cluster": "{}xH100-80GB",
+                              "workload": {{"rollout": {{"tensor_parallel": {}}}}}}})",
+                          model, gpus, degree));
+    });
+  };
+  EXPECT_THAT(degree_error("llama-3.1-8b", 5, 8),
+              HasSubstr("workload.rollout.tensor_parallel: 5 does not divide the 32 heads; "
+                        "expected 4"));
+  EXPECT_THAT(degree_error("llama-3.1-8b", 16, 8), HasSubstr("16 does not divide the 8 GPUs"));
+  EXPECT_THAT(degree_error("qwen2.5-1.5b", 3, 6),
+              HasSubstr("workload.rollout.tensor_parallel: 3 neither divides the 2 key-value "
+                        "heads nor is a multiple of them; expected 2"));
+  EXPECT_THAT(degree_error("qwen2.5-1.5b", 6, 6),
+              HasSubstr("workload.rollout.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+                        "evenly; expected 2"));
 }
 
 /// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut

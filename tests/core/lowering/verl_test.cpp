@@ -258,6 +258,20 @@ TEST(VerlMegatron, EstimatesTheWorstStage) {
             job.rlhf->roles.front().model.parameter_count() / 4 * 2 + 3 * 4 * logits);
 }
 
+/// A critic's layers are divided as the actor's are; its head, a value for each token, is whole.
+TEST(VerlMegatron, LeavesTheCriticsHeadWhole) {
+  const auto parameters = [](int tensor) {
+    Job job = under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"tensor": )" +
+                             std::to_string(tensor) +
+                             R"(}, "workload": {"algorithm": "ppo", "rewards": "function"}})");
+    const Played played = play(lower_rlhf(*job.rlhf));
+    EXPECT_EQ(played.at_end, played.profile.at_start) << tensor;
+    return played.profile.at_start[static_cast<std::size_t>(Category::parameters)];
+  };
+  // Sixteen layers, words and their copy in the critic; norms are whole.
+  EXPECT_NEAR(static_cast<double>(parameters(2)), static_cast<double>(parameters(1)) / 2, 4e5);
+}
+
 TEST(VerlMegatron, AsksForAnEngine) {
   EXPECT_THAT(error_text([] { under_megatron(R"({"workload": {"rollout": null}})"); }),
               HasSubstr("in a rollout engine alone"));

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +110,27 @@ class Crew {
   }
 
   int port() const { return port_; }
+  /// Connections at the common port that the rank's own process has accepted. Other processes may
+  /// use the same number for an end of their own, and a socket can be listed twice while the list
+  /// changes: what the process holds is counted, each socket once.
+  std::size_t connections(int rank) const {
+    std::set<std::string> held, accepted;
+    const std::string process = "/proc/" + std::to_string(pid(rank));
+    std::error_code gone;
+    for (const auto& file : std::filesystem::directory_iterator(process + "/fd", gone))
+      held.insert(std::filesystem::read_symlink(file, gone).string());
+    std::istringstream lines(text_of(process + "/net/tcp"));
+    constexpr unsigned kEstablished = 1;
+    unsigned port = 0, state = 0;
+    char inode[24];
+    for (std::string line; std::getline(lines, line);)
+      if (std::sscanf(line.c_str(), "%*s %*[^:]:%x %*s %x %*s %*s %*s %*s %*s %23s", &port, &state,
+                      inode) == 3 &&
+          port == static_cast<unsigned>(port_) && state == kEstablished &&
+          held.contains("socket:[" + std::string(inode) + "]"))
+        accepted.insert(inode);
+    return accepted.size();
+  }
 
  private:
   std::string log(int rank, const char* kind) const {

@@ -9,7 +9,7 @@ namespace shardplan::validator::cuda {
 namespace {
 
 constexpr std::size_t kCublasWithRowScales = 120900;  // CUDA 12.9's
-constexpr std::uint32_t kAlignment = 16;              // bytes, of every operand
+constexpr std::int64_t kAlignment = 16;               // bytes, of every operand
 
 #if CUBLAS_VERSION >= 120900
 void scale_by_rows(cublasLtMatmulDesc_t description) {
@@ -25,11 +25,18 @@ void scale_by_rows(cublasLtMatmulDesc_t) {
 
 }  // namespace
 
+Fp8Products::Shape Fp8Products::Shape::rounded() const {
+  Shape shape = *this;
+  std::int64_t& tokens = sums_tokens ? shape.k : shape.n;
+  tokens = rounded_tokens(tokens);
+  return shape;
+}
+
 struct Fp8Products::Plan {
   explicit Plan(const Shape& shape)
-      : a(shape.a, shape.k, shape.m, shape.k),
-        b(shape.b, shape.k, shape.n, shape.k),
-        c(shape.c, shape.m, shape.n, shape.m) {
+      : a(shape.a, {shape.k, shape.m, shape.k}),
+        b(shape.b, {shape.k, shape.n, shape.k}),
+        c(shape.c, {shape.m, shape.n, shape.m}) {
     check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     set(description, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
@@ -50,6 +57,13 @@ struct Fp8Products::Plan {
     set(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b.scales.data());
     set(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a.scales.data());
     if (!o.bias.empty()) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data());
+  }
+
+  /// For the tokens of `shape`, whose rounded shape is the plan's.
+  void resize(const Shape& shape) const {
+    a.resize({shape.k, shape.m, shape.k});
+    b.resize({shape.k, shape.n, shape.k});
+    c.resize({shape.m, shape.n, shape.m});
   }
 
   MatmulLayout a;
@@ -80,25 +94,12 @@ void Fp8Products::check_capability(bool by_rows) const {
 }
 
 void Fp8Products::choose(Plan& plan, const Shape& shape) const {
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-      static_cast<std::uint64_t>(Linear::kWorkspace));
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    set(preference, operand, kAlignment);
-  int found = 0;
-  cublasLtMatmulHeuristicResult_t best{};
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, plan.description, plan.a.layout, plan.b.layout,
-                                     plan.c.layout, plan.c.layout, preference, 1, &best, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+  const cublasStatus_t status = choose_algorithm(handle_, plan.description, plan.a, plan.b, plan.c,
+                                                 Linear::kWorkspace, kAlignment, plan.algorithm);
+  if (status != CUBLAS_STATUS_SUCCESS)
     throw DeviceError("cuBLASLt has no algorithm for a product in fp8" +
                       std::string(shape.by_rows ? " with a scale for each row" : "") + ": " +
                       cublasLtGetStatusString(status));
-  plan.algorithm = best.algo;
 }
 
 Fp8Products::Plan& Fp8Products::plan_for(const Shape& shape, const Fp8Product& o) {
@@ -123,17 +124,22 @@ void Fp8Products::multiply(const Launch& launch, const Fp8Product& o) {
                     .n = o.c.rows(),
                     .k = o.a.values.width(),
                     .bias = !o.bias.empty(),
+                    .sums_tokens = o.sums_tokens,
                     .accumulate = o.accumulate,
                     .by_rows = o.by_rows,
                     .fast = o.fast};
-  Plan& plan = plan_for(shape, o);
   const float alpha = 1.0F, beta = o.accumulate ? 1.0F : 0.0F;
-  check(
-      cublasLtMatmul(handle_, plan.description, &alpha, o.b.values.data(), plan.a.layout,
-                     o.a.values.data(), plan.b.layout, &beta, o.c.data(), plan.c.layout, o.c.data(),
-                     plan.c.layout, &plan.algorithm, launch.scratch<std::byte>(Linear::kWorkspace),
-                     static_cast<std::size_t>(Linear::kWorkspace), launch.stream),
-      "cublasLtMatmul in fp8");
+  const auto run = [&](const Plan& plan) {
+    plan.resize(shape);
+    return cublasLtMatmul(handle_, plan.description, &alpha, o.b.values.data(), plan.a.layout,
+                          o.a.values.data(), plan.b.layout, &beta, o.c.data(), plan.c.layout,
+                          o.c.data(), plan.c.layout, &plan.algorithm,
+                          launch.scratch<std::byte>(Linear::kWorkspace),
+                          static_cast<std::size_t>(Linear::kWorkspace), launch.stream);
+  };
+  // An algorithm may ask for more of the sizes than the rounded ones tell.
+  if (run(plan_for(shape.rounded(), o)) == CUBLAS_STATUS_SUCCESS) return;
+  check(run(plan_for(shape, o)), "cublasLtMatmul in fp8");
 }
 
 }  // namespace shardplan::validator::cuda

@@ -30,10 +30,14 @@ class Fp8Products {
     DType c, a, b;
     std::int64_t m, n, k;
     bool bias;
+    bool sums_tokens;
     bool accumulate;
     bool by_rows;
     bool fast;
     friend auto operator<=>(const Shape&, const Shape&) = default;
+
+    /// With rounded tokens (matmul.h).
+    Shape rounded() const;
   };
   struct Plan;
 

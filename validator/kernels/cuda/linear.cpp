@@ -20,13 +20,18 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
 
 }  // namespace
 
+Linear::Shape Linear::Shape::rounded() const {
+  Shape shape = *this;
+  std::int64_t& tokens = transpose_b ? shape.k : shape.n;
+  tokens = rounded_tokens(tokens);
+  return shape;
+}
+
 struct Linear::Plan {
   explicit Plan(const Shape& shape)
-      : a(shape.dtype, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
-          shape.a_stride),
-        b(shape.dtype, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
-          shape.b_stride),
-        c(shape.dtype, shape.m, shape.n, shape.c_stride) {
+      : a(shape.dtype, extent_of_a(shape)),
+        b(shape.dtype, extent_of_b(shape)),
+        c(shape.dtype, extent_of_c(shape)) {
     check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     set(description, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -39,6 +44,21 @@ struct Linear::Plan {
   ~Plan() { cublasLtMatmulDescDestroy(description); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  static MatmulExtent extent_of_a(const Shape& s) {
+    return s.transpose_a ? MatmulExtent{s.k, s.m, s.a_stride} : MatmulExtent{s.m, s.k, s.a_stride};
+  }
+  static MatmulExtent extent_of_b(const Shape& s) {
+    return s.transpose_b ? MatmulExtent{s.n, s.k, s.b_stride} : MatmulExtent{s.k, s.n, s.b_stride};
+  }
+  static MatmulExtent extent_of_c(const Shape& s) { return {s.m, s.n, s.c_stride}; }
+
+  /// For the tokens of `shape`, whose rounded shape is the plan's.
+  void resize(const Shape& shape) const {
+    a.resize(extent_of_a(shape));
+    b.resize(extent_of_b(shape));
+    c.resize(extent_of_c(shape));
+  }
 
   MatmulLayout a;
   MatmulLayout b;
@@ -129,39 +149,27 @@ Linear::Plan& Linear::plan_for(const Shape& shape) {
   std::unique_ptr<Plan>& plan = plans_[shape];
   if (plan) return *plan;
   auto fresh = std::make_unique<Plan>(shape);
-
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspace));
-  const auto alignment = static_cast<std::uint32_t>(shape.alignment);
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(preference, operand, alignment);
-  }
-  int found = 0;
-  cublasLtMatmulHeuristicResult_t best{};
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_, fresh->description, fresh->a.layout, fresh->b.layout, fresh->c.layout,
-      fresh->c.layout, preference, 1, &best, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
-  check(status, "cublasLtMatmulAlgoGetHeuristic");
-  if (found == 0) throw DeviceError("cuBLASLt has no algorithm for a matrix product");
-  fresh->algorithm = best.algo;
+  check(choose_algorithm(handle_, fresh->description, fresh->a, fresh->b, fresh->c, kWorkspace,
+                         shape.alignment, fresh->algorithm),
+        "cublasLtMatmulAlgoGetHeuristic");
   plan = std::move(fresh);
   return *plan;
 }
 
 void Linear::multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
                       const Tensor& b, const Tensor& bias, float scale) {
-  Plan& plan = plan_for(shape);
-  if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
   const float beta = shape.accumulate ? 1.0F : 0.0F;
-  check(cublasLtMatmul(handle_, plan.description, &scale, a.data(), plan.a.layout, b.data(),
-                       plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
-                       &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
-                       static_cast<std::size_t>(kWorkspace), launch.stream),
-        "cublasLtMatmul");
+  const auto run = [&](const Plan& plan) {
+    if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
+    plan.resize(shape);
+    return cublasLtMatmul(handle_, plan.description, &scale, a.data(), plan.a.layout, b.data(),
+                          plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
+                          &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
+                          static_cast<std::size_t>(kWorkspace), launch.stream);
+  };
+  // An algorithm may ask for more of the sizes than the rounded ones tell.
+  if (run(plan_for(shape.rounded())) == CUBLAS_STATUS_SUCCESS) return;
+  check(run(plan_for(shape)), "cublasLtMatmul");
 }
 
 }  // namespace shardplan::validator::cuda

@@ -33,7 +33,8 @@ class Linear {
   static constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 
  private:
-  /// c[n, m] (row-major) = op(a) op(b) in cuBLAS's column-major sense: m × k by k × n.
+  /// c[n, m] (row-major) = op(a) op(b) in cuBLAS's column-major sense: m × k by k × n. Tokens are
+  /// the rows of c, or what is summed over where b is transposed.
   struct Shape {
     DType dtype;
     bool transpose_a;
@@ -48,6 +49,9 @@ class Linear {
     std::int64_t c_stride;
     std::int64_t alignment;  ///< bytes, of the least aligned operand
     friend auto operator<=>(const Shape&, const Shape&) = default;
+
+    /// With rounded tokens (matmul.h).
+    Shape rounded() const;
   };
   struct Plan;
 
@@ -56,8 +60,8 @@ class Linear {
   Plan& plan_for(const Shape& shape);
 
   cublasLtHandle_t handle_ = nullptr;
-  std::map<Shape, std::unique_ptr<Plan>>
-      plans_;  ///< the heuristic's choice, asked for once a shape
+  /// The heuristic's choice, asked for once a rounded shape.
+  std::map<Shape, std::unique_ptr<Plan>> plans_;
 };
 
 }  // namespace shardplan::validator::cuda

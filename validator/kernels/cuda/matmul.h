@@ -3,6 +3,10 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
+#include <bit>
+
+#include "base/checked.h"
 #include "kernels/cuda/cuda_check.h"
 #include "memory/tensor.h"
 
@@ -39,17 +43,67 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 /// Columns lie one after the other, `stride` elements apart.
+struct MatmulExtent {
+  std::int64_t rows, columns, stride;
+};
+
 struct MatmulLayout {
-  MatmulLayout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-    check(cublasLtMatrixLayoutCreate(&layout, matmul_type(dtype), static_cast<std::uint64_t>(rows),
-                                     static_cast<std::uint64_t>(columns), stride),
-          "cublasLtMatrixLayoutCreate");
+  MatmulLayout(DType dtype, const MatmulExtent& of) {
+    check(
+        cublasLtMatrixLayoutCreate(&layout, matmul_type(dtype), static_cast<std::uint64_t>(of.rows),
+                                   static_cast<std::uint64_t>(of.columns), of.stride),
+        "cublasLtMatrixLayoutCreate");
   }
   ~MatmulLayout() { cublasLtMatrixLayoutDestroy(layout); }
   MatmulLayout(const MatmulLayout&) = delete;
   MatmulLayout& operator=(const MatmulLayout&) = delete;
 
+  void resize(const MatmulExtent& to) const {
+    set(CUBLASLT_MATRIX_LAYOUT_ROWS, static_cast<std::uint64_t>(to.rows));
+    set(CUBLASLT_MATRIX_LAYOUT_COLS, static_cast<std::uint64_t>(to.columns));
+    set(CUBLASLT_MATRIX_LAYOUT_LD, to.stride);
+  }
+
   cublasLtMatrixLayout_t layout = nullptr;
+
+ private:
+  template <class T>
+  void set(cublasLtMatrixLayoutAttribute_t attribute, T value) const {
+    check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof(value)),
+          "cublasLtMatrixLayoutSetAttribute");
+  }
 };
+
+/// Up to an eighth more, so that counts which change from step to step share an algorithm: what an
+/// expert is given does, and the heuristic takes the host longer than a product takes the GPU.
+inline std::int64_t rounded_tokens(std::int64_t tokens) {
+  constexpr std::int64_t kLeast = 16, kParts = 8;
+  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tokens)));
+  return round_up(tokens, std::max(kLeast, octave / kParts));
+}
+
+/// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
+/// `alignment` bytes. Returns why there is none; a caller says what it was for.
+inline cublasStatus_t choose_algorithm(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                                       const MatmulLayout& a, const MatmulLayout& b,
+                                       const MatmulLayout& c, std::int64_t workspace,
+                                       std::int64_t alignment, cublasLtMatmulAlgo_t& choice) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, operand, static_cast<std::uint32_t>(alignment));
+  int found = 0;
+  cublasLtMatmulHeuristicResult_t best{};
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, description, a.layout, b.layout, c.layout, c.layout, preference, 1, &best, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  choice = best.algo;
+  return CUBLAS_STATUS_SUCCESS;
+}
 
 }  // namespace shardplan::validator::cuda
