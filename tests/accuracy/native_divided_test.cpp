@@ -1,7 +1,7 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, of two nodes with two ranks each, of experts in fp8, and of fp8, adapters and host memory
-// on four GPUs, all predicted before they ran: bytes, and losses that do not depend on the
-// division.
+// NCCL, of two nodes with two ranks each, of experts in fp8 and with adapters of their own, and of
+// fp8, adapters and host memory on four GPUs, all predicted before they ran: bytes, and losses that
+// do not depend on the division.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,6 +31,19 @@ TEST(NativeFp8Experts, AllocateWhatWasPredictedToTheByte) {
 TEST(NativeExpertRows, AllocateWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_expert_rows", 6);
   expect_to_the_byte("native_expert_rows_fp8", 3);
+}
+
+TEST(NativeExpertAdapters, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_expert_adapters", 11);
+}
+
+TEST(NativeExpertAdapters, LearnTheSameHoweverExpertsAreDivided) {
+  for (const char* kind : {"-lora-experts-", "-qlora-nf4-experts-4bit-"}) {
+    const auto matched = [kind](const std::string& name) {
+      return name.ends_with("-matched") && name.find(kind) != std::string::npos;
+    };
+    expect_losses_alike(matched, 1, 2, 1e-6);
+  }
 }
 
 TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {

@@ -58,7 +58,9 @@ std::pair<Unit, Unit> divide(const Unit& plain, const BlockParameters& indices,
     if (index < 0) continue;
     const ParameterSpec& p = plain.parameters[static_cast<std::size_t>(index)];
     const bool matrix = std::find(matrices.begin(), matrices.end(), index) != matrices.end();
-    if (!matrix) *to[i] = add_parameter(rest, p.name, p.shape, p.init);
+    if (matrix) continue;
+    *to[i] = add_parameter(rest, p.name, p.shape, p.init);
+    rest.parameters.back().whole_offset = p.whole_offset;  // a router begins as without 4 bits
   }
   return {std::move(rest), std::move(bytes)};
 }

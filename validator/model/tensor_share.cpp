@@ -126,7 +126,7 @@ Place place_in(Unit::Kind kind) {
 void place_in_whole(ParameterSpec& p, const ParameterSpec& whole, Place place,
                     const DecoderSpec& s) {
   p.whole = whole.shape;
-  p.whole_offset = whole.offset;
+  p.whole_offset = whole.whole_offset;
   place(p, s);
 }
 

@@ -59,10 +59,10 @@ class QuantizedBase {
                 "workload.lora.quantization, or false");
     if (expert_count(model_) == 0) job_.fail(kExperts, "a dense model has no experts", "false");
     if (!framework_.quantizes_experts)
-      job_.fail(kExperts,
-                fmt::format("quantized experts cannot be estimated yet with {}",
-                            framework_.label.get()),
-                "framework native, or false");
+      job_.fail(
+          kExperts,
+          fmt::format("quantized experts cannot be estimated yet with {}", framework_.label.get()),
+          "framework native, or false");
   }
 
   /// accelerate 1.15 (utils/fsdp_utils.py, fsdp2_prepare_model) leaves what is no floating type out

@@ -59,12 +59,13 @@ TEST_P(ExpertAdapters, give_the_losses_and_norms_of_one_rank_over_30_steps_in_fp
     frozen.options.schedule = ConstantLr{0};
     EXPECT_LT(one.back().loss, 0.99 * train(spec, frozen, 30).back().loss);
     for (const auto& [world, experts] : kWorlds)
-      for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs}) {
-        TestRun run = run_of(GetParam(), world, experts);
-        run.keep = keep;
-        expect_same(one, train(spec, run, 30), 1e-11,
-                    spec.family + ", " + std::to_string(experts) + " of " + std::to_string(world));
-      }
+      expect_same(one, train(spec, run_of(GetParam(), world, experts), 30), 1e-11,
+                  spec.family + ", " + std::to_string(experts) + " of " + std::to_string(world));
+    for (const Keep keep : {Keep::products, Keep::inputs}) {
+      TestRun run = run_of(GetParam(), 2, 2);
+      run.keep = keep;
+      expect_same(one, train(spec, run, 30), 1e-11, spec.family + ", done again");
+    }
   }
 }
 
