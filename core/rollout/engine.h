@@ -59,8 +59,7 @@ inline constexpr EngineDescription kVllm{
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     .profiled_rows = 3,
-    // Triton's fused_moe.py: of half of the rows of Qwen3-235B (docs/explanation/serving.md).
-    .expert_rate = 0.3,
+    .expert_rate = 0.3,  // docs/explanation/serving.md
     .finds_in_pass = true,
     .share_key = "gpu_memory_utilization",
     .source =
@@ -89,6 +88,7 @@ inline constexpr EngineDescription kSglang{
 inline constexpr EngineDescription kVllm06{
     .name = "vllm-0.6",
     .words = "vLLM 0.6",
+    .expert_rate = 0.5,
     // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
     // docs/explanation/serving.md.
     .pass_seconds = 2.0e-3,
