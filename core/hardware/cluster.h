@@ -57,6 +57,8 @@ struct Gpu {
   std::optional<double> pcie_bandwidth;
   std::string pcie_link;
   std::optional<double> tdp_watts;
+  /// With which the chip would hold the clock of its datasheet through one product after another.
+  std::optional<double> full_watts;
   std::vector<std::string> unverified;  ///< catalogue fields that no source confirms
   std::string note;                     ///< what the catalogue says besides
 };

@@ -35,6 +35,7 @@ Gpu generic_gpu(std::int64_t memory_gb, const HardwareCatalog& catalog,
   gpu.nvlink_pairs_only = false;
   gpu.nvlink_link.clear();
   gpu.achievable = {};
+  gpu.full_watts.reset();
   gpu.unverified = {
       "memory_driver_mib", "memory_usable_gib", "memory_bandwidth_gbs", "tflops_dense", "pcie",
       "tdp_watts"};

@@ -31,20 +31,22 @@ constexpr OptionInfo kShare{
     .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
     .doc =
         "share of a GPU's memory that it takes, and of which its cache is what the rest "
-        "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
-    .default_text = "0.92; of SGLang 0.88",
+        "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache; of "
+        "TensorRT-LLM, `free_gpu_memory_fraction`, of what is free, for its cache",
+    .default_text = "0.92; of SGLang 0.88, of TensorRT-LLM 0.9",
     .numbers = {0.01, 1}};
 constexpr OptionInfo kTensorParallel{
     .key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}};
 constexpr OptionInfo kBlock{.key = "block_size",
                             .help = "tokens of a block of its cache",
-                            .default_text = "16; of SGLang 1",
+                            .default_text = "16; of SGLang 1, of TensorRT-LLM 32",
                             .integers = {1, 1 << 16}};
 constexpr OptionInfo kBatchedTokens{.key = "max_num_batched_tokens",
                                     .help = "tokens of one of its passes at most",
                                     .integers = {1, 1 << 24}};
 constexpr OptionInfo kSequences{.key = "max_num_seqs",
                                 .help = "sequences that it runs at once at most",
+                                .default_text = "256; of TensorRT-LLM 2048",
                                 .integers = {1, 1 << 20}};
 constexpr OptionInfo kModelLength{.key = "max_model_length",
                                   .help = "tokens of a sequence at most",

@@ -41,6 +41,8 @@ struct EngineDescription {
   /// Of each step of an exchange from GPU to GPU beside the library's: kernels that a host starts
   /// one by one come to it at different times on each GPU.
   double exchange_step_seconds = 0;
+  /// Of the rate of other products, what its kernel for experts reaches.
+  double expert_rate = 1;
   /// Between two passes that the next one's scheduling does not hide. Assumed.
   double pass_seconds = 0.5e-3;
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
@@ -57,6 +59,7 @@ inline constexpr EngineDescription kVllm{
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     .profiled_rows = 3,
+    .expert_rate = 0.3,  // docs/explanation/serving.md
     .finds_in_pass = true,
     .share_key = "gpu_memory_utilization",
     .source =
@@ -73,6 +76,7 @@ inline constexpr EngineDescription kSglang{
     .block_tokens = 1,
     .share_is_static = true,
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
+    .expert_rate = 0.3,                    // the same kernel
     .finds_in_pass = false,  // srt/managers/schedule_policy.py: first come, first served
     .share_key = "mem_fraction_static",
     .source =
@@ -84,6 +88,7 @@ inline constexpr EngineDescription kSglang{
 inline constexpr EngineDescription kVllm06{
     .name = "vllm-0.6",
     .words = "vLLM 0.6",
+    .expert_rate = 0.5,
     // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
     // docs/explanation/serving.md.
     .pass_seconds = 2.0e-3,

@@ -32,6 +32,19 @@ TimeRates without_pauses(TimeRates rates) {
   return rates;
 }
 
+/// Tensor cores at a share of their rates.
+GpuPeaks slower(GpuPeaks peaks, double share) {
+  for (double* rate : {&peaks.half, &peaks.fp8, &peaks.fp4, &peaks.int8}) *rate *= share;
+  return peaks;
+}
+
+/// Cards whose chip is also built with more power cannot hold its clock through one product after
+/// another (Gpu::full_watts): the clock is as the 2/3 power of what is there.
+GpuPeaks held(const Gpu& gpu, DType compute) {
+  const double power = gpu.tdp_watts && gpu.full_watts ? *gpu.tdp_watts / *gpu.full_watts : 1;
+  return slower(peaks_of(gpu, compute), std::min(1.0, std::pow(power, 2.0 / 3)));
+}
+
 /// The plan of one GPU of the engine: its share of the layers, a token of each sequence.
 Plan plan_of_engine(const Plan& plan) {
   Plan own = engine_share(plan, *plan.workload.generation.engine);
@@ -82,7 +95,7 @@ ServedNetwork::ServedNetwork(const Model& model, const Plan& plan, const TimeRat
     : plan_(plan_of_engine(plan)),
       share_(model, plan_),
       rates_(without_pauses(rates)),
-      peaks_(peaks_of(plan.cluster.gpu, plan.precision.compute)) {}
+      peaks_(held(plan.cluster.gpu, plan.precision.compute)) {}
 
 ModelRun ServedNetwork::run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const {
   Plan plan = plan_;
@@ -104,19 +117,21 @@ double ServedNetwork::cache_bytes(double tokens) const {
 /// their bits and widened within the product.
 double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) const {
   const Quantization stored = plan_.workload.generation.weights;
+  const double experts = plan_.workload.generation.engine->engine->expert_rate;
+  const GpuPeaks peaks = product.batch > 1 ? slower(peaks_, experts) : peaks_;
   if (!in_blocks || stored == Quantization::none)
-    return kernel_seconds(product, peaks_, rates_.kernels);
+    return kernel_seconds(product, peaks, rates_.kernels);
   const NumberFormat& format = format_of(stored);
   Kernel narrow = product;
   if (format.rate == PeakRate::fp8 && peaks_.fp8 > 0) {
     narrow.type = DType::e4m3;
-    return kernel_seconds(narrow, peaks_, rates_.kernels);
+    return kernel_seconds(narrow, peaks, rates_.kernels);
   }
   if (format.rate == PeakRate::int8 && peaks_.int8 > 0) {
     narrow.type = DType::i8;
-    return kernel_seconds(narrow, peaks_, rates_.kernels);
+    return kernel_seconds(narrow, peaks, rates_.kernels);
   }
-  GpuPeaks computing = peaks_;
+  GpuPeaks computing = peaks;
   computing.memory = peaks_.memory * 1e3;  // what it computes takes as long as it does
   const double moved = product_bytes(product, static_cast<double>(format.bits) / 8);
   return std::max(

@@ -60,33 +60,35 @@ double on_stated_gpu(Row row, double error) {
 /// The largest mean error of each family.
 const std::map<std::string, double>& limits() {
   static const std::map<std::string, double> all{
-      {"TensorRT-LLM, requests in a queue, fp8", 0.10},
-      {"TensorRT-LLM, requests in a queue, 16 bits", 0.15},
+      {"TensorRT-LLM, requests in a queue, fp8", 0.08},
+      {"TensorRT-LLM, requests in a queue, 16 bits", 0.08},
       // Predicted before they were compared, all of one table; as predicted since.
       {"TensorRT-LLM 0.14, requests in a queue, fp8", 0.12},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits", 0.11},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits", 0.10},
       {"TensorRT-LLM 0.14, requests in a queue, fp8, experts", 0.12},
       {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts", 0.10},
       {"TensorRT-LLM 0.14, requests in a queue, fp8, over PCIe", 0.11},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, over PCIe", 0.15},
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, over PCIe", 0.09},
       {"TensorRT-LLM 0.14, requests in a queue, fp8, experts, over PCIe", 0.09},
-      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts, over PCIe", 0.32},
-      // Another version's table, predicted before it was read, and nothing changed since.
+      {"TensorRT-LLM 0.14, requests in a queue, 16 bits, experts, over PCIe", 0.26},
+      // Another version's table, predicted before it was read; as predicted since.
       {"TensorRT-LLM 0.15, requests in a queue, fp8", 0.09},
-      {"TensorRT-LLM 0.15, requests in a queue, 16 bits", 0.09},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits", 0.08},
       {"TensorRT-LLM 0.15, requests in a queue, fp8, experts", 0.09},
       {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts", 0.07},
       {"TensorRT-LLM 0.15, requests in a queue, fp8, over PCIe", 0.07},
-      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, over PCIe", 0.17},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, over PCIe", 0.13},
       {"TensorRT-LLM 0.15, requests in a queue, fp8, experts, over PCIe", 0.07},
-      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts, over PCIe", 0.30},
+      {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts, over PCIe", 0.25},
+      // Predicted before their pages were read: a kernel for 4 bits, sinks and windows.
+      {"vLLM, chat requests in a queue, 4 bits, experts", 0.54},
       {"TensorRT-LLM, static batches, fp8", 0.11},
       {"TensorRT-LLM, static batches, fp8, experts", 0.50},
       {"TensorRT-LLM, static batches, 16 bits", 0.09},
       {"TensorRT-LLM, static batches, 16 bits, experts", 0.23},
-      {"vLLM, requests in a queue, 16 bits", 0.33},
-      {"vLLM, requests in a queue, fp8, experts", 0.38},
-      {"vLLM, requests in a queue, 16 bits, experts", 0.52},
+      {"vLLM, requests in a queue, 16 bits", 0.22},
+      {"vLLM, requests in a queue, fp8, experts", 0.05},
+      {"vLLM, requests in a queue, 16 bits, experts", 0.21},
       {"vLLM, few at once, 16 bits", 0.11},
       {"vLLM, requests kept at once, 16 bits", 0.08},
       {"vLLM, requests kept at once, fp8", 0.18},
@@ -94,7 +96,7 @@ const std::map<std::string, double>& limits() {
       {"vLLM, static batches, 16 bits, experts", 0.04},
       {"vLLM on MI300X, requests in a queue, fp8", 0.47},
       {"vLLM on MI300X, static batches, fp8", 0.24},
-      {"SGLang, requests in a queue, fp8", 0.42},
+      {"SGLang, requests in a queue, fp8", 0.17},
       {"SGLang, one sequence, 16 bits", 0.15},
       {"SGLang, one sequence, fp8", 0.10},
       {"vLLM, one sequence, 16 bits", 0.09},
@@ -108,22 +110,22 @@ const std::map<std::string, double>& limits() {
       // Of prompts of three data sets, whose length was taken to be that of the answers.
       {"TensorRT-LLM in MLPerf, all at the start, fp8, experts", 1.43},
       {"TensorRT-LLM in MLPerf, requests that come, fp8, experts", 1.47},
-      {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8, experts", 1.41},
-      {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8, experts", 1.71},
+      {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8, experts", 0.10},
+      {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8, experts", 0.03},
   };
   return all;
 }
 
 TEST(PublishedServing, ThroughputByFamily) {
   std::map<std::string, Errors> families;
-  std::size_t without_room = 0;
+  std::map<std::string, std::size_t> without_room;
   Errors all, as_stated, held_out, mlperf, together;
   std::map<std::string, Errors> first, since;  // by the engine's version
   for (const Row& row : rows()) {
     if (row.refused || row.answered_since) continue;  // those are judged below
     const Estimate e = estimated(row);
     if (e.serving->tokens_per_second <= 0) {
-      ++without_room;  // judged below
+      ++without_room[row.family];  // judged below
       continue;
     }
     const double error = e.serving->tokens_per_second / row.tokens_per_second - 1;
@@ -145,7 +147,9 @@ TEST(PublishedServing, ThroughputByFamily) {
     as_stated.add(on_stated_gpu(row, error));
   }
   EXPECT_GE(all.rows, 350U);
-  EXPECT_LE(without_room, 1U);  // Qwen3-32B under TensorRT-LLM, whose profile is not known
+  // gpt-oss-120b on one H100.
+  EXPECT_EQ(without_room["vLLM, chat requests in a queue, 4 bits, experts"], 2U);
+  EXPECT_EQ(without_room.size(), 1U);
   for (const auto& [name, errors] : families) {
     RecordProperty(name, errors.words());
     EXPECT_LE(errors.mean(), limits().at(name)) << name << ": " << errors.words();
@@ -155,10 +159,10 @@ TEST(PublishedServing, ThroughputByFamily) {
   RecordProperty("held out", held_out.words());
   RecordProperty("prompts assumed", mlperf.words());
   RecordProperty("all, prompts assumed or not", together.words());
-  EXPECT_LE(all.mean(), 0.17) << all.words();
+  EXPECT_LE(all.mean(), 0.14) << all.words();
   EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
   EXPECT_EQ(mlperf.rows, 23U);
-  EXPECT_LE(mlperf.mean(), 0.73) << mlperf.words();
+  EXPECT_LE(mlperf.mean(), 0.47) << mlperf.words();
   for (const auto& [version, errors] : first) {
     RecordProperty(version + ", predicted first", errors.words());
     RecordProperty(version + ", as predicted since", since[version].words());
@@ -166,7 +170,7 @@ TEST(PublishedServing, ThroughputByFamily) {
   const Errors& old = first["TensorRT-LLM 0.14"];
   EXPECT_EQ(old.rows, 475U);
   EXPECT_LE(old.mean(), 0.24) << old.words();  // says the program, of every answer
-  EXPECT_LE(since["TensorRT-LLM 0.14"].mean(), 0.125);
+  EXPECT_LE(since["TensorRT-LLM 0.14"].mean(), 0.115);
   const Errors& unseen = first["TensorRT-LLM 0.15"];
   EXPECT_EQ(unseen.rows, 388U);
   EXPECT_LE(unseen.mean(), 0.10) << unseen.words();
@@ -231,7 +235,7 @@ TEST(PublishedServing, RefusesWhatItDoesNotModel) {
     ++count;
     EXPECT_ANY_THROW(estimated(row)) << row.words();
   }
-  EXPECT_EQ(count, 17U);
+  EXPECT_EQ(count, 31U);
 }
 
 // Falcon over several GPUs was refused when its rows were compared. Now it is answered, too slowly:

@@ -18,6 +18,7 @@ std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_vie
       kEngines[static_cast<std::size_t>(read_as<int>(*o, info_of(table, "engine")).value_or(0))];
   engine.utilization = engine.engine->utilization;
   engine.block_tokens = engine.engine->block_tokens;
+  engine.sequences = engine.engine->sequences;
   read_options(*o, table, engine);
   engine.model_length = read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
   o->finish();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "estimate/estimate.h"
@@ -235,6 +237,60 @@ TEST(Serving, LargeExchangesAreTheLibrarys) {
   // 8,192 bytes of a row: 8 MiB are 1,024 rows, of which some are prompts.
   EXPECT_LT(exchanges(64) / 64, exchanges(1));
   EXPECT_GT(exchanges(256), exchanges(64));
+}
+
+// kvCacheManager.cpp, calculateMaxNumBlocks: 0.9 of what weights and a pass leave free.
+TEST(Serving, TensorRtLlmsShareIsOfWhatIsFree) {
+  const Job job = served({{"engine", Json{{"engine", "tensorrt-llm"}}}});
+  const ServingEstimate s = *estimated(job).serving;
+  const std::int64_t before = s.memory.weights + s.memory.activations;
+  const std::int64_t usable = job.plan.cluster.gpu.usable.count();
+  EXPECT_EQ(s.memory.budget - before,
+            static_cast<std::int64_t>(std::ceil(0.9 * static_cast<double>(usable - before))));
+  EXPECT_EQ(s.memory.block_bytes, 32 * kTokenBytes);
+  EXPECT_EQ(job.plan.workload.generation.engine->sequences, 2048);
+}
+
+// Without CUDA graphs each of a ring's fourteen steps takes longer.
+TEST(Serving, GraphsShortenExchanges) {
+  const auto exchanges = [](const char* engine) {
+    const Json of = {{"engine", engine}, {"tensor_parallel", 8}};
+    return estimated(served({{"batch", 8}, {"engine", of}}, "8xH100-SXM5-80GB"))
+        .serving->pass.exchanges;
+  };
+  // Two all-reduces a layer, and the logits once around.
+  EXPECT_NEAR(exchanges("tensorrt-llm-0.14") - exchanges("tensorrt-llm"),
+              (32 * 2 * 14 + 7) * 13.3e-6, 1e-4);
+}
+
+// Four cards are at a socket: a ring of eight crosses the link between two, of 16 GB/s, where a
+// card's own reaches 24.6.
+TEST(Serving, RingsOverPcieCrossSockets) {
+  const auto exchanges = [](std::int64_t degree) {
+    const Json workload = {{"prompt_length", 4096}, {"engine", Json{{"tensor_parallel", degree}}}};
+    return estimated(served(workload, "8xL40S-48GB")).serving->first_token_seconds;
+  };
+  EXPECT_GT(exchanges(8), exchanges(4));
+}
+
+// An A100 PCIe has 300 of the 400 W with which the same chip holds its clock.
+TEST(Serving, CardsWithLessPowerMultiplyMoreSlowly) {
+  const auto products = [](const char* gpu) {
+    return estimated(served({{"prompt_length", 4096}, {"batch", 64}}, gpu)).serving->pass.products;
+  };
+  EXPECT_GT(products("1xA100-PCIe-80GB"), 1.1 * products("1xA100-SXM4-80GB"));
+  EXPECT_LT(products("1xA100-PCIe-80GB"), 1.35 * products("1xA100-SXM4-80GB"));
+}
+
+// vLLM's kernel for experts reaches less of a GPU's rate than TensorRT-LLM's.
+TEST(Serving, KernelsForExpertsAreTheEngines) {
+  const auto first = [](const char* engine) {
+    const Json workload = {{"prompt_length", 8192},
+                           {"engine", Json{{"engine", engine}, {"tensor_parallel", 8}}}};
+    return estimated(served(workload, "8xH100-SXM5-80GB", {{"model", "mixtral-8x7b-v0.1"}}))
+        .serving->first_token_seconds;
+  };
+  EXPECT_GT(first("vllm"), 1.1 * first("tensorrt-llm"));
 }
 
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {

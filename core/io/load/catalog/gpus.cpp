@@ -102,6 +102,7 @@ CatalogGpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog) {
     pcie->finish();
   }
   gpu.tdp_watts = in.number("tdp_watts", 0);
+  gpu.full_watts = in.number("full_watts", 0);
   row.sources = strings(in, "sources");
   gpu.unverified = strings(in, "unverified");
   gpu.note = in.text("note").value_or("");
