@@ -122,20 +122,15 @@ bool FitQuestion::lacks_cluster() const {
 }
 
 /// Where nobody says how many GPUs an engine is over: as many as serve best.
-void choose_degree(WrittenJob& written, Job& job, const Calibration& calibration,
-                   const CostTerms& terms) {
-  if (!job.plan.workload.generation.engine) return;
-  Json& engine = written.json["workload"]["engine"];
-  if (engine.contains("tensor_parallel")) return;
-  const std::vector<ServingChoice> all = serving_choices(job, calibration, terms);
-  const std::int64_t degree = best_choice(all).tensor_parallel;
-  if (degree == job.plan.workload.generation.engine->tensor_parallel) return;
-  engine["tensor_parallel"] = degree;
+void choose_degree(WrittenJob& written, Job& job, const Calibration& calibration) {
+  const auto degree = degree_left_open(written.json, job, calibration);
+  if (!degree) return;
+  written.json["workload"]["engine"]["tensor_parallel"] = *degree;
   job = load_job(written.json, written.file, written.context);
   job.assumed.push_back(
       fmt::format("workload.engine.tensor_parallel: {}, which serves best of what the table shows; "
                   "the engine's own default is 1",
-                  degree));
+                  *degree));
 }
 
 JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
@@ -154,7 +149,7 @@ JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
       !options.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   Calibration calibration = question.calibration.load_for(job);
-  choose_degree(written, job, calibration, question.cost);
+  choose_degree(written, job, calibration);
   FixedEstimate found = estimate_and_fix(job, written, calibration, {.threads = 0, .most = fixes});
   JobAnswer a =
       answer_job(std::move(job), std::move(calibration), question.cost, std::move(found.now));

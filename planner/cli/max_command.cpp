@@ -8,7 +8,9 @@
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
 #include "load/model.h"
+#include "questions/estimate_job.h"
 #include "questions/largest.h"
+#include "questions/serving.h"
 #include "render/largest_text.h"
 #include "save/estimate.h"
 
@@ -37,11 +39,23 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
   return largest_parameters(job.plan, calibration, build, most);
 }
 
+/// Of several models: each micro-batch is a job of its own, with the batches that follow from it.
+LargestResult largest_of_several(const MaxArguments& a, Json written,
+                                 const Calibration& calibration) {
+  constexpr std::int64_t kMost = 1 << 14;
+  const auto with = [&](std::int64_t n) {
+    written["workload"]["micro_batch"] = n;
+    return estimate_job(a.job.load(written), calibration);
+  };
+  return largest_fitting(1, kMost, with, a.step_seconds);
+}
+
 /// Batch and prompt are inference's, micro-batch and sequence training's.
 void check_kind(const MaxArguments& a, const Job& job) {
   const bool inference = job.plan.workload.kind == WorkKind::inference;
   const bool asks_inference = a.of == "batch" || a.of == "concurrency" || a.of == "prompt_length";
   const bool asks_training = a.of == "micro_batch" || a.of == "sequence_length";
+  if (job.rlhf && a.of == "micro_batch") return;
   if (inference ? !asks_training : !asks_inference && !job.rlhf) return;
   throw InputError({.file = "<command line>",
                     .key = "--of",
@@ -50,7 +64,7 @@ void check_kind(const MaxArguments& a, const Job& job) {
                                            : job.rlhf ? "rlhf"
                                                       : "train"),
                     .expected = inference  ? "batch, prompt_length, parameters or gpus"
-                                : job.rlhf ? "a job of kind train or inference"
+                                : job.rlhf ? "micro_batch"
                                            : "micro_batch, sequence_length, parameters or gpus"});
 }
 
@@ -67,10 +81,14 @@ Exit largest(const MaxArguments& a) {
   check_limit(a);
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
-  const Job job = a.job.load(a.job.merged(base));
+  const Json written = a.job.merged(base);
+  Job job = a.job.load(written);
   check_kind(a, job);
   const Calibration calibration = a.calibration.load_for(job);
-  const LargestResult r = answer(a.of, job, calibration, a.step_seconds);
+  const auto degree = degree_left_open(written, job, calibration);
+  if (degree) job.plan.workload.generation.engine->tensor_parallel = *degree;
+  const LargestResult r = job.rlhf ? largest_of_several(a, written, calibration)
+                                   : answer(a.of, job, calibration, a.step_seconds);
   if (a.output.json()) {
     Json json;
     json["of"] = a.of;
@@ -83,7 +101,10 @@ Exit largest(const MaxArguments& a) {
     json["beyond"] = r.beyond ? to_json(*r.beyond, job) : Json(nullptr);
     a.output.write_json(json);
   } else {
-    a.output.write_text(largest_text(a.of, r, job));
+    std::string text = largest_text(a.of, r, job);
+    if (degree)
+      text += fmt::format("  with engines over {} GPUs each, which serve best\n", *degree);
+    a.output.write_text(text);
   }
   return r.value ? Exit::done : Exit::does_not_fit;
 }
@@ -99,7 +120,7 @@ void add_max(CLI::App& app, Run& run) {
       ->add_option(
           "--of", a->of,
           "micro_batch, sequence_length, parameters, gpus; of inference batch (concurrency), "
-          "prompt_length")
+          "prompt_length; of several models micro_batch")
       ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus", "batch",
                              "prompt_length", "concurrency"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")

@@ -1,6 +1,7 @@
 #include "questions/serving.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "parallel/degrees.h"
 
@@ -126,6 +127,16 @@ std::vector<ServingChoice> serving_choices(const Job& job, const Calibration& ca
     all.back().asked = degree == job.plan.workload.generation.engine->tensor_parallel;
   }
   return all;
+}
+
+std::optional<std::int64_t> degree_left_open(const Json& written, const Job& job,
+                                             const Calibration& calibration) {
+  const auto& engine = job.plan.workload.generation.engine;
+  const Json::json_pointer said("/workload/engine/tensor_parallel");
+  if (!engine || written.contains(said)) return std::nullopt;
+  const std::int64_t best =
+      best_choice(serving_choices(job, calibration, CostTerms{})).tensor_parallel;
+  return best == engine->tensor_parallel ? std::nullopt : std::optional(best);
 }
 
 }  // namespace shardplan

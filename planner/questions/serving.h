@@ -30,6 +30,11 @@ std::vector<ServingChoice> serving_choices(const Job& job, const Calibration& ca
 /// where times are alike or not known; where none fits, the most GPUs an engine.
 const ServingChoice& best_choice(const std::vector<ServingChoice>& all);
 
+/// How many GPUs serve best, where `written` does not say how many an engine is over and the
+/// engine's own default is another number. Nothing for a job without an engine.
+std::optional<std::int64_t> degree_left_open(const Json& written, const Job& job,
+                                             const Calibration& calibration);
+
 /// What a search among degrees is for, and what limits it.
 struct ServingGoal {
   Objective objective = Objective::cost;

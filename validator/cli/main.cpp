@@ -135,7 +135,10 @@ Json merged(const Arguments& a) {
   if (!job.is_object()) return job;
   if (!a.device.empty() && job.contains("framework")) {
     if (job["framework"].is_string()) job["framework"] = Json{{"name", job["framework"]}};
-    if (job["framework"].is_object()) job["framework"]["device"] = a.device;
+    const Json& framework =
+        job["framework"];  // another than the engine has no device, and is refused
+    if (framework.is_object() && framework.value("name", Json()) == "native")
+      job["framework"]["device"] = a.device;
   }
   if (!job.contains("run")) job["run"] = Json::object();
   if (!job["run"].is_object()) return job;

@@ -66,6 +66,26 @@ TEST(SearchCommand, PutsTheCheapestEngineFirst) {
   EXPECT_EQ(served({"--tensor-degrees", "4"}).size(), 1U);
 }
 
+/// Of a model that no single GPU holds, over as many GPUs as serve best; of several models the
+/// micro-batch, each with the batches that follow from it.
+TEST(MaxCommand, AnswersForEnginesAndForSeveralModels) {
+  const Finished served = run_program(
+      SHARDPLAN_PROGRAM,
+      {"max", "--model", "llama-3.1-70b", "--cluster", "8xH100", "--serve", "--of", "concurrency"});
+  EXPECT_EQ(served.exit_code, 0);
+  EXPECT_THAT(served.out, HasSubstr("with engines over 4 GPUs each"));
+  const std::string job = SHARDPLAN_SOURCE_DIR "/configs/jobs/qwen2.5-1.5b-grpo.json";
+  const Json most = Json::parse(
+      run_program(SHARDPLAN_PROGRAM, {"max", job, "--of", "micro_batch", "--format", "json"}).out);
+  const auto fits = [&](std::int64_t micro_batch) {
+    return run_program(SHARDPLAN_PROGRAM,
+                       {"estimate", job, "--micro-batch", std::to_string(micro_batch)})
+               .exit_code == 0;
+  };
+  EXPECT_TRUE(fits(most["value"].get<std::int64_t>()));
+  EXPECT_FALSE(fits(most["value"].get<std::int64_t>() + 1));
+}
+
 TEST(SearchCommand, RefusesWhatAnEngineHasNot) {
   const Finished f =
       run_program(SHARDPLAN_PROGRAM, {"search", "--model", "llama-3.1-8b", "--cluster", "8xH100",

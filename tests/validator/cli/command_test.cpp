@@ -98,6 +98,16 @@ TEST_F(Validate, shares_sequences_among_ranks_and_predicts_every_byte) {
   EXPECT_NEAR(last_loss(R"({"context": 2, "tensor": 2})", 8, 1), whole, 1e-6 * whole);
 }
 
+TEST_F(Validate, names_the_framework_that_is_not_its_own_whatever_device_is_asked_for) {
+  const std::string job = job_with([](Json& j) { j["framework"] = Json{{"name", "deepspeed"}}; });
+  for (const char* device : {"host", "cuda"}) {
+    const Finished r = run({job, "--device", device});
+    EXPECT_EQ(r.exit_code, 3);
+    EXPECT_NE(r.err.find("framework.name"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("expected native"), std::string::npos) << r.err;
+  }
+}
+
 TEST_F(Validate, names_the_ring_that_cannot_be_and_exits_3) {
   const auto refused = [&](const std::function<void(Json&)>& change) {
     const Finished r = run({job_with([&](Json& j) {
