@@ -7,9 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "estimate/estimate.h"
 #include "export/trainer_file.h"
 #include "frameworks/registry.h"
 #include "import/import.h"
+#include "kernels/registry.h"
+#include "load/calibration.h"
 #include "load/hardware.h"
 #include "options/tables.h"
 #include "save/options.h"
@@ -25,9 +28,9 @@ struct Difference {
 };
 
 /// Left to the data, to the environment or to who asks; and what Plan's own functions resolve.
-constexpr std::array<std::string_view, 8> kElsewhere{
-    "model",           "cluster",      "tokens",          "lengths",
-    "launch_blocking", "prepare_kbit", "sync_each_batch", "trainer"};
+constexpr std::array<std::string_view, 9> kElsewhere{
+    "model",        "cluster",         "tokens",  "lengths", "launch_blocking",
+    "prepare_kbit", "sync_each_batch", "trainer", "kernels"};
 
 /// What holds of these where nothing is said.
 OptionValue left_open(std::string_view key, const Plan& plan) {
@@ -75,7 +78,15 @@ void compare_work(Comparison& c, const Workload& planned, const Workload& heard)
   if (planned.lora) c.table(lora_table(), planned, heard);
 }
 
-std::optional<Difference> difference(const Plan& planned, const Plan& heard) {
+/// All that Liger patches, or those of a list: trainers have a word for the one or the other.
+std::uint32_t kernel_names(const KernelRequest& kernels, std::string_view model_type) {
+  if (!kernels.patches) return kernels.names;
+  const LigerPatch* patch = find_liger_patch(model_type);
+  return patch == nullptr ? 0 : patch->usual;
+}
+
+std::optional<Difference> difference(const Plan& planned, const Plan& heard,
+                                     std::string_view model_type) {
   Comparison c(planned, heard);
   if (planned.framework.kind != heard.framework.kind)
     c.differs("framework", name_of(planned.framework.kind), name_of(heard.framework.kind));
@@ -90,38 +101,51 @@ std::optional<Difference> difference(const Plan& planned, const Plan& heard) {
   c.table(parallel_table(), planned, heard);
   c.table(optimizer_table(), planned.optimizer, heard.optimizer);
   c.table(job_option_table(), planned, heard);
+  const std::uint32_t wanted = kernel_names(planned.kernels, model_type);
+  if (const std::uint32_t got = kernel_names(heard.kernels, model_type); got != wanted)
+    c.differs("kernels", planned.kernels.patches ? "liger" : "this list",
+              got == 0 ? "torch" : "others of Liger's");
   if (planned.compile && heard.compile) c.table(compile_table(), planned, heard);
   c.table(checkpointing_table(), planned, heard);
   return c.found();
 }
 
-/// The plan of the file alone, beside the model and the machine.
-Plan heard_plan(const ExportedFile& file, const Json& asked, const HardwareCatalog& hardware) {
+/// The job of the file alone, beside the model and the machine.
+Job heard_job(const ExportedFile& file, const Json& asked, const HardwareCatalog& hardware) {
   const Json given{{"model", asked.at("model")}, {"cluster", asked.at("cluster")}};
   importing::Imported imported = importing::import_documents(
       importing::parse_documents(file.text, file.name), std::string(file.format), given);
   imported.job.update(given);
-  return load_job(imported.job, file.name, {.hardware = &hardware}).plan;
+  return load_job(imported.job, file.name, {.hardware = &hardware});
+}
+
+/// Two trainers can run a plan alike.
+bool run_alike(const Job& planned, const Job& heard) {
+  const Calibration calibration = load_calibration();
+  const Estimate a = estimate(planned.model, planned.plan, calibration);
+  const Estimate b = estimate(heard.model, heard.plan, calibration);
+  return a.device.point == b.device.point && a.time.step_seconds == b.time.step_seconds;
 }
 
 }  // namespace
 
 void check_carried(const ExportedFile& file, const Json& asked, const Job& job) {
   const HardwareCatalog hardware = load_hardware_catalog();
-  const Plan heard = heard_plan(file, asked, hardware);
+  const Job job_heard = heard_job(file, asked, hardware);
+  const Plan& heard = job_heard.plan;
   Plan planned = job.plan;
   const TrainerDescription& runs = *heard.trainer;
-  if (planned.trainer == &default_trainer()) planned.trainer = &runs;
-  if (planned.trainer != &runs)
-    refuse_export("trainer", say("{} is not what runs {}", planned.trainer->name, file.name),
-                  runs.name);
-  const auto found = difference(planned, heard);
-  if (!found) return;
-  const std::string instead = found->heard.is_null() ? "none" : found->heard.dump();
-  refuse_export(found->field,
-                say("{} cannot be said in {}, which would train with {}", found->planned.dump(),
-                    file.name, instead),
-                say("{}, another --as, or --as job", instead));
+  planned.trainer = &runs;
+  if (const auto found = difference(planned, heard, job.model.facts.model_type)) {
+    const std::string instead = found->heard.is_null() ? "none" : found->heard.dump();
+    refuse_export(found->field,
+                  say("{} cannot be said in {}, which would train with {}", found->planned.dump(),
+                      file.name, instead),
+                  say("{}, another --as, or --as job", instead));
+  }
+  const TrainerDescription& asks = *job.plan.trainer;
+  if (&asks != &runs && &asks != &default_trainer() && !run_alike(job, job_heard))
+    refuse_export("trainer", say("{} is not what runs {}", asks.name, file.name), runs.name);
 }
 
 }  // namespace shardplan

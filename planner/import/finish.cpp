@@ -185,17 +185,28 @@ class Finisher {
                             "the GPU, which is more"});
   }
 
-  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for. Liger's
-  /// kernels inside of a compiled model are not estimated.
+  /// Liger's kernels are estimated in a compiled model with rotation and fused loss among them,
+  /// over weights that are not packed (core/compile/problems.cpp).
+  bool compiles_kernels() const {
+    const Json* kernels = recipe_.find("/kernels");
+    if (kernels == nullptr || *kernels == "torch") return true;
+    if (recipe_.lora.is_object() && recipe_.lora.contains("quantization")) return false;
+    const auto has = [&](const char* name) {
+      return *kernels == "liger" || std::ranges::find(*kernels, Json(name)) != kernels->end();
+    };
+    return has("rope") && has("fused_linear_cross_entropy");
+  }
+
+  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for.
   void take_compile() {
     const Json* asked = recipe_.find("/compile");
     if (asked == nullptr || *asked == false) return;
-    if (const Json* kernels = recipe_.find("/kernels"); kernels != nullptr && *kernels != "torch") {
+    if (!compiles_kernels()) {
       recipe_.job.erase("compile");
       recipe_.note({.kind = Note::Kind::warning,
                     .key = "torch_compile",
-                    .reason = "Liger's kernels are estimated in a model that is not compiled, "
-                              "which keeps more as a rule"});
+                    .reason = "these kernels of Liger's are estimated in a model that is not "
+                              "compiled, which keeps more as a rule"});
       return;
     }
     if (framework() != "fsdp2") return;

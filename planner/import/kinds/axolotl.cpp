@@ -5,6 +5,7 @@
 #include <array>
 
 #include "import/fsdp.h"
+#include "import/kinds/axolotl_offloading.h"
 #include "import/kinds/kind.h"
 #include "import/preference.h"
 #include "import/training_keys.h"
@@ -259,13 +260,6 @@ void read_kernels(Key& key) {
   key.warn("kernels of its own: time and working memory differ a little from PyTorch's");
 }
 
-void read_offloading(Key& key) {
-  if (key.value().is_string() || key.flag())
-    key.take("/checkpointing", Json{{"policy", "full"}, {"offload", true}});
-  else
-    key.ignore("off");
-}
-
 constexpr std::array kRules{
     KeyRule{"base_model", "", read_model},
     KeyRule{"base_model_config", "", read_model},
@@ -315,6 +309,7 @@ constexpr std::array kRules{
     KeyRule{"expert_parallel_size", "", read_expert_degree},
     KeyRule{"unfrozen_parameters", "", read_unfrozen},
     KeyRule{"activation_offloading", "", read_offloading},
+    KeyRule{"gradient_checkpointing", "", read_blocks},
     KeyRule{"layer_offloading", "", refuse_if_true},
     KeyRule{"fp8", "", read_fp8},
     KeyRule{"qat", "", read_qat},

@@ -179,6 +179,8 @@ TEST(DeepSpeedExperts, WhatCannotBeIsNamed) {
               HasSubstr("framework.moe: DeepSpeed refuses its own sparse layers at ZeRO stage 3"));
   EXPECT_EQ(error(R"({"framework": {"zero_stage": 3}})"), "no error");
   EXPECT_THAT(error(R"({"workload": {"method": "lora"}})"), HasSubstr("AutoEP stops under LoRA"));
+  EXPECT_THAT(error(R"({"model": "nemotron-3-nano-30b-a3b"})"),
+              HasSubstr("no preset has experts without a gate"));
   EXPECT_THAT(error(R"({"model": "llama-2-7b", "parallel": null, "framework": {"moe": {}}})"),
               HasSubstr("a dense model has no sparse layers"));
   EXPECT_THAT(error(R"({"framework": {"moe": {"capacity": 2}}})"), HasSubstr("capacity_factor"));

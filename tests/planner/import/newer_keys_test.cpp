@@ -42,6 +42,45 @@ TEST(Torchtitan, CountsLlama4) {
             kEnds + 48 * kAttention + 24 * (sparse(128) + 3 * kHidden * 2 * kFfn));
 }
 
+/// core/builders/base.py: beside adapters the offloader is there in the place of recomputation.
+TEST(Axolotl, OffloadsAllThatAdaptersKeep) {
+  const std::string file =
+      "base_model: NousResearch/Meta-Llama-3-8B\ndatasets: [{path: a, type: alpaca}]\n"
+      "gradient_checkpointing: true\nbf16: true\nactivation_offloading: ";
+  const std::string lora = "\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n";
+  const Json adapters = job_of(file + "true" + lora);
+  EXPECT_EQ(adapters.at("activation_offloading"), "streams");
+  EXPECT_EQ(adapters.at("checkpointing"), "none");
+  EXPECT_EQ(job_of(file + "legacy" + lora).at("activation_offloading"), "one_stream");
+  const Json full = job_of(file + "true\n");
+  EXPECT_EQ(full.at("activation_offloading"), "streams");
+  EXPECT_EQ(full.at("checkpointing"), "full");
+  const Json inputs = job_of(file + "hidden_states" + lora);
+  EXPECT_FALSE(inputs.contains("activation_offloading"));
+  EXPECT_EQ(inputs.at("checkpointing").at("offload"), true);
+  const Json sharded =
+      job_of(file + "true\nfsdp_version: 2\nfsdp_config: {offload_params: false}\n");
+  EXPECT_EQ(sharded.at("checkpointing").at("offload"), true);
+}
+
+TEST(Axolotl, StopsAtOffloadingWithoutCheckpointing) {
+  EXPECT_THAT(error_of("base_model: NousResearch/Meta-Llama-3-8B\ndatasets: [{path: a}]\n"
+                       "activation_offloading: true\n"),
+              HasSubstr("axolotl stops"));
+}
+
+/// Liger's kernels are estimated in a compiled model where rotation and fused loss are among them.
+TEST(TrainingArguments, CompileLigersKernels) {
+  const std::string file =
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\nbf16: true\n"
+      "dtype: bfloat16\ntorch_compile: true\nuse_liger_kernel: true\n";
+  EXPECT_TRUE(job_of(file).contains("compile"));
+  const Imported one =
+      import_text(file + "liger_kernel_config: {rope: false, fused_linear_cross_entropy: false}\n");
+  EXPECT_FALSE(one.job.contains("compile"));
+  EXPECT_TRUE(noted(one, Note::Kind::warning, "torch_compile"));
+}
+
 TEST(Torchtitan, ShrinksModelsOfTransformers) {
   const std::string file = titan("transformers_modeling_backend", "debugmodel",
                                  "[hf_transformers]\nmodel = \"Qwen/Qwen3-4B-Instruct-2507\"\n");

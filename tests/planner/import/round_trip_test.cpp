@@ -142,7 +142,16 @@ std::vector<Trip> trips() {
   experts["model"] = "qwen3-30b-a3b";
   experts["framework"]["expert_dispatch"] = "allgather";
   experts["parallel"] = {{"expert", 4}};
-  return {{"HfDdp", "training_arguments", base("4xH100", ddp)},
+  Json graphs = pure, offloaded = qlora;
+  graphs["framework"] = "single";
+  graphs["compile"] = {{"mode", "reduce-overhead"}};
+  graphs["workload"]["gradient_accumulation"] = 1;
+  offloaded["trainer"] = "axolotl";
+  offloaded["checkpointing"] = "none";
+  offloaded["activation_offloading"] = "streams";
+  return {{"HfGraphs", "training_arguments", base("1xH100", graphs)},
+          {"AxolotlOffloadedAdapters", "axolotl", base("1xH100", offloaded)},
+          {"HfDdp", "training_arguments", base("4xH100", ddp)},
           {"HfPure", "training_arguments", base("4xH100", pure)},
           {"HfFsdp1", "training_arguments", base("4xH100", fsdp1)},
           {"HfFsdp2", "training_arguments", base("4xH100", fsdp2)},
