@@ -103,6 +103,7 @@ struct ModelFacts {
   std::int64_t max_positions = 0;  ///< 0: not limited by the model
   std::int64_t attention_heads = 0;
   std::int64_t key_value_heads = 0;
+  std::int64_t cached_copies = 1;  ///< of each of them, in the cache of transformers' class
   bool encoder_decoder = false;
   ImageFacts image;
   /// Numbers in fp32 that a batch brings beside tokens: the samples of sounds.

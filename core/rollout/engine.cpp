@@ -85,7 +85,7 @@ std::int64_t block_bytes(const RolloutEngine& engine, const Model& generator, Pl
   plan.workload.sequence_length = checked_mul(engine.block_tokens, together);
   plan.workload.generation.new_tokens = 0;
   const std::int64_t heads = std::max<std::int64_t>(generator.facts.key_value_heads, 1);
-  return ceil_div(full_cache_bytes(generator, plan),
+  return ceil_div(engine_cache_bytes(generator, plan),
                   std::min(engine.tensor_parallel, heads) * together);
 }
 
@@ -134,9 +134,14 @@ std::optional<std::int64_t> fused_bytes(const RolloutEngine& engine, const Model
   return most;
 }
 
-/// PyTorch's kernels, of the whole network: more than an engine's.
+/// PyTorch's kernels, of the share of the network where its layers are divided as the engine
+/// divides them: more than an engine's.
 std::int64_t unfused_bytes(const RolloutEngine& engine, const Model& generator, const Plan& plan) {
-  const Program pass = lower_pass(generator, plan, {engine.batched_tokens, 0}, nullptr);
+  const Plan divided = engine_share(plan, engine);
+  const bool whole = degree_problem(generator, divided).has_value();
+  const Plan& share = whole ? plan : divided;
+  const RankModel network(generator, share);
+  const Program pass = lower_pass(network.model(), share, {engine.batched_tokens, 0}, nullptr);
   const MemoryProfile memory = simulate_memory(pass);
   // The cache is paged, not made here.
   return memory.peak - memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];

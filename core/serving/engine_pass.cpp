@@ -110,7 +110,7 @@ double ServedNetwork::cache_bytes(double tokens) const {
   Plan plan = plan_;
   plan.workload.micro_batch = kSequences;
   plan.workload.sequence_length = whole(tokens);
-  return static_cast<double>(full_cache_bytes(model(), plan)) / static_cast<double>(kSequences);
+  return static_cast<double>(engine_cache_bytes(model(), plan)) / static_cast<double>(kSequences);
 }
 
 /// A format that tensor cores take multiplies at its own rate; of another the weights are read in

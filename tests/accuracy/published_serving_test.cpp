@@ -235,19 +235,30 @@ TEST(PublishedServing, RefusesWhatItDoesNotModel) {
     ++count;
     EXPECT_ANY_THROW(estimated(row)) << row.words();
   }
-  EXPECT_EQ(count, 31U);
+  EXPECT_EQ(count, 17U);
 }
 
-// Falcon over several GPUs was refused when its rows were compared. Now it is answered, too slowly:
-// its engine's profile is not known, so that a pass of PyTorch's own takes the cache's room.
-TEST(PublishedServing, FalconIsAnsweredTooSlowly) {
-  Errors errors;
+// Over several GPUs these were refused when their rows were compared: Falcon, GLM-4.5, GPT-OSS. The
+// answers are as they first came; experts in a queue are far too fast, GLM-4.5 up to six times.
+TEST(PublishedServing, MissesWhatItRefusedBefore) {
+  const std::map<std::string, double> most{
+      {"TensorRT-LLM, static batches, 16 bits", 0.34},
+      {"TensorRT-LLM, static batches, fp8", 0.46},
+      {"SGLang, chat requests in a queue, 16 bits, experts", 1.27},
+      {"SGLang, chat requests in a queue, fp8, experts", 1.71},
+      {"vLLM, chat requests in a queue, 16 bits, experts", 0.82},
+      {"vLLM, chat requests in a queue, 4 bits, experts over GPUs", 0.6},
+      {"vLLM, chat requests in a queue, fp8, experts", 1.91}};
+  std::map<std::string, Errors> families;
   for (const Row& row : rows())
     if (row.answered_since)
-      errors.add(estimated(row).serving->tokens_per_second / row.tokens_per_second - 1);
-  RecordProperty("errors", errors.words());
-  EXPECT_EQ(errors.rows, 16U);
-  EXPECT_LE(errors.mean(), 0.39) << errors.words();
+      families[row.family].add(estimated(row).serving->tokens_per_second / row.tokens_per_second -
+                               1);
+  ASSERT_EQ(families.size(), most.size());
+  for (const auto& [family, errors] : families) {
+    RecordProperty(family, errors.words());
+    EXPECT_LE(errors.mean(), most.at(family)) << family << ": " << errors.words();
+  }
 }
 
 }  // namespace

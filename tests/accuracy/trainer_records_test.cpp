@@ -79,12 +79,22 @@ TEST(TrainerRecords, HoldsThePeaksOfPairsOfTowersAndOfLlama4) {
   expect_within(peak_errors(records_asked_for({"more_models"})), 10, 0.72, 1.5);
 }
 
+/// Inductor times on the GPU whether the head's products are padded; the larger need is counted
+/// (compiled/padding.h), and answers say so.
+bool timing_decides(const Record& r) {
+  return r.job.plan.compiles_whole() && r.job.model.facts.vocabulary % 8 != 0;
+}
+
 // Drawn by a seed (measure/draw_cases.py). As predicted 0.82 % off in the mean and 7.04 at most:
-// they taught that fp8 takes autocast's weights as they are. Compiled GPT-2 is 1.15 % too high, 0.68
-// before both copies of its head's gradient were counted: Inductor's timing did without one there,
-// and had both in runs of GPT-2 medium (compiled/padding.h).
+// they taught that fp8 takes autocast's weights as they are.
 TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
-  expect_within(peak_errors(records_asked_for({"drawn_1gpu"})), 40, 0.15, 1.16);
+  const RecordList drawn = records_asked_for({"drawn_1gpu"});
+  PeakErrors known, timed;
+  for (const Record& r : drawn.records) (timing_decides(r) ? timed : known).add(r);
+  expect_within(known, 38, 0.15, 0.75);
+  // GPT-2 is 1.15 % too high, 0.68 with one copy of its head's gradient: the timing did without the
+  // other there, and had both in runs of GPT-2 medium.
+  expect_within(timed, 2, 0.8, 1.16);
 }
 
 // What the host took was sampled beside their steps (measure/host_sample.py). DeepSpeed's stage 0

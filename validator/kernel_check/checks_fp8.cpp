@@ -95,9 +95,8 @@ void check_joint(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t c
 
 void check_fp8_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t inputs,
                        std::int64_t outputs, bool by_rows) {
-  lab.begin("product in fp8",
-            fmt::format("{} × {} → {}{}", rows, inputs, outputs, by_rows ? ", by rows" : ""),
-            dtype);
+  const char* how = by_rows ? ", by rows" : "";
+  lab.begin("product in fp8", fmt::format("{} × {} → {}{}", rows, inputs, outputs, how), dtype);
   const DType slopes = by_rows ? DType::e4m3 : DType::e5m2;
   const Pair x = lab.normal({rows, inputs}), w = lab.normal({outputs, inputs}, 0.05);
   const Pair dy = lab.normal({rows, outputs}, 1e-4), bias = lab.normal({outputs});

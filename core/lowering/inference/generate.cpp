@@ -71,6 +71,10 @@ std::int64_t full_cache_bytes(const Model& model, const Plan& plan) {
   return cache_bytes(run_pass(model, plan, passes.back(), &before));
 }
 
+std::int64_t engine_cache_bytes(const Model& model, const Plan& plan) {
+  return full_cache_bytes(model, plan) / model.facts.cached_copies;
+}
+
 Program lower_generation(const Model& model, const Plan& plan) {
   const Workload& w = plan.workload;
   if (w.generation.injection) return lower_injected(model, plan);

@@ -18,6 +18,8 @@ Program lower_generation(const Model& model, const Plan& plan);
 
 /// Keys and values of all layers after the last token; 0 where a workspace has room for them.
 std::int64_t full_cache_bytes(const Model& model, const Plan& plan);
+/// The same with each head of keys once, as engines have it.
+std::int64_t engine_cache_bytes(const Model& model, const Plan& plan);
 
 /// One pass alone, without phases or cache growth around it: for time.
 Program lower_pass(const Model& model, const Plan& plan, const Pass& pass, const Pass* before);

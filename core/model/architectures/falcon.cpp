@@ -153,7 +153,8 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
                .vocabulary = c.vocab,
                .max_positions = config.count_or_zero("max_position_embeddings", 2048),
                .attention_heads = c.heads,
-               .key_value_heads = c.kv_heads};
+               .key_value_heads = c.kv_heads,
+               .cached_copies = c.grouped ? c.heads / c.kv_heads : 1};
   const auto tokens = m.embedding("transformer.word_embeddings", c.vocab, c.hidden);
   FalconLayer l = register_falcon_layers(m, c);
   l.activation = read_activation(config, "activation", "gelu");
