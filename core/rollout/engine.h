@@ -88,7 +88,7 @@ inline constexpr EngineDescription kSglang{
 inline constexpr EngineDescription kVllm06{
     .name = "vllm-0.6",
     .words = "vLLM 0.6",
-    .expert_rate = 0.5,
+    .expert_rate = 0.5,  // assumed: no row was kept to judge it
     // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
     // docs/explanation/serving.md.
     .pass_seconds = 2.0e-3,

@@ -1,6 +1,8 @@
 // Tiny networks and runs of them on the host.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -248,6 +250,22 @@ inline std::vector<StepResult> train(const NetworkSpec& spec, const TestRun& run
     }
   });
   return results;
+}
+
+/// Losses within `tolerance` of what they are, norms within ten times that, and as many rows
+/// dropped.
+inline void expect_alike(const std::vector<StepResult>& whole,
+                         const std::vector<StepResult>& divided, double tolerance,
+                         const std::string& what) {
+  ASSERT_EQ(whole.size(), divided.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NEAR(whole[i].loss, divided[i].loss, tolerance * whole[i].loss)
+        << what << ", step " << i + 1;
+    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm,
+                10 * tolerance * whole[i].gradient_norm)
+        << what << ", step " << i + 1;
+    EXPECT_EQ(whole[i].dropped, divided[i].dropped) << what << ", step " << i + 1;
+  }
 }
 
 }  // namespace shardplan::validator::testing

@@ -38,18 +38,6 @@ TestRun run_of(int stage, int tensor, int data, std::int64_t accumulation) {
   return run;
 }
 
-void expect_losses(const std::vector<StepResult>& whole, const std::vector<StepResult>& divided,
-                   double tolerance, const std::string& what) {
-  ASSERT_EQ(whole.size(), divided.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    EXPECT_NEAR(whole[i].loss, divided[i].loss, tolerance * whole[i].loss)
-        << what << ", step " << i + 1;
-    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm,
-                10 * tolerance * whole[i].gradient_norm)
-        << what << ", step " << i + 1;
-  }
-}
-
 class TensorParallel : public ::testing::TestWithParam<int> {};
 
 TEST_P(TensorParallel, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
@@ -57,7 +45,7 @@ TEST_P(TensorParallel, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
     const auto one = train(spec, run_of(0, 1, 1, 2), 50);
     EXPECT_LT(one.back().loss, 0.98 * one.front().loss);
     for (const auto& [tensor, data] : {std::pair{2, 1}, {4, 1}, {2, 2}})
-      expect_losses(
+      expect_alike(
           one, train(spec, run_of(GetParam(), tensor, data, 2 / data), 50), 1e-6,
           spec.family + ", tensor " + std::to_string(tensor) + ", data " + std::to_string(data));
   }
@@ -67,7 +55,7 @@ TEST_P(TensorParallel, gives_the_same_losses_when_blocks_are_done_again) {
   for (const Keep keep : {Keep::products, Keep::inputs}) {
     TestRun whole = run_of(0, 1, 1, 2), divided = run_of(GetParam(), 2, 2, 1);
     whole.keep = divided.keep = keep;
-    expect_losses(train(specs()[2], whole, 20), train(specs()[2], divided, 20), 1e-6, "qwen3");
+    expect_alike(train(specs()[2], whole, 20), train(specs()[2], divided, 20), 1e-6, "qwen3");
   }
 }
 

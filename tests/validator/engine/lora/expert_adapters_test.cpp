@@ -35,19 +35,6 @@ TestRun run_of(int stage, int world, int experts, DType dtype = DType::f64) {
   return run;
 }
 
-void expect_same(const std::vector<StepResult>& whole, const std::vector<StepResult>& divided,
-                 double tolerance, const std::string& what) {
-  ASSERT_EQ(whole.size(), divided.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    EXPECT_NEAR(whole[i].loss, divided[i].loss, tolerance * whole[i].loss)
-        << what << ", step " << i + 1;
-    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm,
-                10 * tolerance * whole[i].gradient_norm)
-        << what << ", step " << i + 1;
-    EXPECT_EQ(whole[i].dropped, divided[i].dropped) << what << ", step " << i + 1;
-  }
-}
-
 constexpr std::pair<int, int> kWorlds[] = {{2, 1}, {2, 2}, {4, 2}, {4, 4}};
 
 class ExpertAdapters : public ::testing::TestWithParam<int> {};
@@ -59,12 +46,12 @@ TEST_P(ExpertAdapters, give_the_losses_and_norms_of_one_rank_over_30_steps_in_fp
     frozen.options.schedule = ConstantLr{0};
     EXPECT_LT(one.back().loss, 0.99 * train(spec, frozen, 30).back().loss);
     for (const auto& [world, experts] : kWorlds)
-      expect_same(one, train(spec, run_of(GetParam(), world, experts), 30), 1e-11,
-                  spec.family + ", " + std::to_string(experts) + " of " + std::to_string(world));
+      expect_alike(one, train(spec, run_of(GetParam(), world, experts), 30), 1e-11,
+                   spec.family + ", " + std::to_string(experts) + " of " + std::to_string(world));
     for (const Keep keep : {Keep::products, Keep::inputs}) {
       TestRun run = run_of(GetParam(), 2, 2);
       run.keep = keep;
-      expect_same(one, train(spec, run, 30), 1e-11, spec.family + ", done again");
+      expect_alike(one, train(spec, run, 30), 1e-11, spec.family + ", done again");
     }
   }
 }
@@ -78,7 +65,7 @@ TEST_P(ExpertAdapters, drop_the_same_rows) {
   for (const auto& [world, experts] : kWorlds) {
     TestRun divided = run_of(GetParam(), world, experts);
     divided.capacity_factor = 0.8;
-    expect_same(one, train(spec, divided, 20), 1e-11, std::to_string(experts));
+    expect_alike(one, train(spec, divided, 20), 1e-11, std::to_string(experts));
   }
 }
 
@@ -94,7 +81,7 @@ TEST_P(ExpertAdapters, give_the_same_bits_with_states_on_the_host) {
                              .on_nvme = on_nvme,
                              .parameters = parameters,
                              .parameters_on_nvme = parameters && on_nvme};
-      expect_same(here, train(spec, run, 4), 0, spec.family);
+      expect_alike(here, train(spec, run, 4), 0, spec.family);
     }
   }
 }
