@@ -25,7 +25,7 @@ Exit run_export(const ExportArguments& a) {
     throw InputError({.file = a.job.file,
                       .key = "workload.kind",
                       .message = "a job of several models has no such file",
-                      .expected = "--as training_arguments, which are TRL's, nemo_rl or openrlhf"});
+                      .expected = "--as training_arguments, which are TRL's, nemo_rl, openrlhf or verl"});
   if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "estimate/estimate.h"
 #include "export/trainer_file.h"
 #include "frameworks/registry.h"
 #include "import/import.h"
@@ -15,6 +14,7 @@
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "options/tables.h"
+#include "questions/estimate_job.h"
 #include "save/options.h"
 #include "trainers/description.h"
 
@@ -110,29 +110,56 @@ std::optional<Difference> difference(const Plan& planned, const Plan& heard,
   return c.found();
 }
 
-/// The job of the file alone, beside the model and the machine.
-Job heard_job(const ExportedFile& file, const Json& asked, const HardwareCatalog& hardware) {
-  const Json given{{"model", asked.at("model")}, {"cluster", asked.at("cluster")}};
+struct HeardJob {
+  Json asked;
+  Job job;
+};
+
+/// The job of the file alone, beside the machine and the model that trains: a file of several
+/// models names each of them.
+HeardJob heard_job(const ExportedFile& file, const Json& asked, const HardwareCatalog& hardware,
+                   bool several) {
+  Json given{{"cluster", asked.at("cluster")}};
+  if (!several) given["model"] = asked.at("model");
   importing::Imported imported = importing::import_documents(
       importing::parse_documents(file.text, file.name), std::string(file.format), given);
   imported.job.update(given);
-  return load_job(imported.job, file.name, {.hardware = &hardware});
+  Job job = load_job(imported.job, file.name, {.hardware = &hardware});
+  return {std::move(imported.job), std::move(job)};
 }
 
 /// Two trainers can run a plan alike.
 bool run_alike(const Job& planned, const Job& heard) {
   const Calibration calibration = load_calibration();
-  const Estimate a = estimate(planned.model, planned.plan, calibration);
-  const Estimate b = estimate(heard.model, heard.plan, calibration);
+  const Estimate a = estimate_job(planned, calibration);
+  const Estimate b = estimate_job(heard, calibration);
   return a.device.point == b.device.point && a.time.step_seconds == b.time.step_seconds;
+}
+
+/// The first field of a workload that both say otherwise, as a pointer; "" where none is.
+std::string first_apart(const Json& planned, const Json& heard) {
+  const Json a = planned.value("workload", Json::object()).flatten();
+  const Json b = heard.value("workload", Json::object()).flatten();
+  for (const auto& [key, value] : a.items())
+    if (b.contains(key) && b.at(key) != value) return key;
+  return "";
+}
+
+/// Models have options of their own: what counts is that all of them together run alike.
+void check_models_carried(const ExportedFile& file, const Json& asked, const Job& planned,
+                          const HeardJob& heard) {
+  if (run_alike(planned, heard.job)) return;
+  refuse_export("workload" + first_apart(asked, heard.asked),
+                say("{} would run another job than this one", file.name), "--as job");
 }
 
 }  // namespace
 
 void check_carried(const ExportedFile& file, const Json& asked, const Job& job) {
   const HardwareCatalog hardware = load_hardware_catalog();
-  const Job job_heard = heard_job(file, asked, hardware);
-  const Plan& heard = job_heard.plan;
+  const HeardJob of_file = heard_job(file, asked, hardware, job.rlhf.has_value());
+  if (job.rlhf) return check_models_carried(file, asked, job, of_file);
+  const Plan& heard = of_file.job.plan;
   Plan planned = job.plan;
   const TrainerDescription& runs = *heard.trainer;
   planned.trainer = &runs;
@@ -144,7 +171,7 @@ void check_carried(const ExportedFile& file, const Json& asked, const Job& job) 
                   say("{}, another --as, or --as job", instead));
   }
   const TrainerDescription& asks = *job.plan.trainer;
-  if (&asks != &runs && &asks != &default_trainer() && !run_alike(job, job_heard))
+  if (&asks != &runs && &asks != &default_trainer() && !run_alike(job, of_file.job))
     refuse_export("trainer", say("{} is not what runs {}", asks.name, file.name), runs.name);
 }
 

@@ -69,7 +69,7 @@ ExportedFile export_as(std::string_view format, const Json& asked, const Job& jo
                       .expected = std::string(names.front())});
   if (const ExportFormat* known = format_named(format)) {
     ExportedFile file{known->name, std::string(known->file), known->write(asked, job, e)};
-    if (known->of_trainer && !job.rlhf) check_carried(file, asked, job);
+    if (known->of_trainer) check_carried(file, asked, job);
     return file;
   }
   std::vector<std::string_view> all = names;

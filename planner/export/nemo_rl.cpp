@@ -27,15 +27,7 @@ constexpr std::array kNemoRlAlgorithms{
     NemoRlAlgorithm{"grpo", "grpo", "grpo_math_1B.yaml"}, NemoRlAlgorithm{"dpo", "dpo", "dpo.yaml"},
     NemoRlAlgorithm{"reward", "rm", "rm.yaml"}, NemoRlAlgorithm{"", "sft", "sft.yaml"}};
 
-/// Keys of an object that the recipe says; the first of the others is refused.
-void refuse_more(const Json& object, std::string_view path,
-                 std::span<const std::string_view> said) {
-  if (!object.is_object()) return;
-  for (const auto& [key, value] : object.items())
-    if (std::ranges::find(said, std::string_view(key)) == said.end())
-      refuse_export(fmt::format("{}.{}", path, key), "is no key of NeMo RL's recipes",
-                    "a job without it, or --as job");
-}
+constexpr std::string_view kRecipes = "NeMo RL's recipes";
 
 class NemoRlFile {
  public:
@@ -146,7 +138,7 @@ class NemoRlFile {
     constexpr auto kSaid =
         std::to_array<std::string_view>({"name", "distributed_optimizer", "overlap_grad_reduce",
                                          "overlap_param_gather", "grad_reduce_dtype"});
-    refuse_more(asked_.value("framework", Json()), "framework", kSaid);
+    refuse_more(asked_.value("framework", Json()), "framework", kSaid, kRecipes);
     const Json own = options();
     const Parallel& p = plan_.parallel;
     if (p.virtual_pipeline > 1 || !p.stage_layers.empty())
@@ -219,7 +211,7 @@ class NemoRlFile {
         {"kind", "algorithm", "micro_batch", "gradient_accumulation", "method", "lora",
          "sequence_length", "prompt_length", "new_tokens", "generation_batch", "token_budget",
          "scoring_tokens", "scoring_batch", "reference", "models", "rollout"});
-    refuse_more(work_, "workload", kSaid);
+    refuse_more(work_, "workload", kSaid, kRecipes);
     const std::int64_t micro = of_work("micro_batch", 1);
     const bool generates = job_.rlhf->description().generates;
     const std::int64_t new_tokens = of_work("new_tokens", 0);
@@ -301,7 +293,7 @@ class NemoRlFile {
         {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "expert_parallel",
          "max_model_length", "max_num_batched_tokens", "max_num_seqs", "block_size", "sleep_level",
          "cuda_graphs", "prefix_caching", "completions", "weight_bucket"});
-    refuse_more(rollout, "workload.rollout", kSaid);
+    refuse_more(rollout, "workload.rollout", kSaid, kRecipes);
     if (rollout.value("sleep_level", 0) != 1)
       refuse_export("workload.rollout.sleep_level", "under NeMo RL vLLM sleeps at level 1", "1");
     Json& own = block["vllm_cfg"] = Json::object();
@@ -323,7 +315,7 @@ class NemoRlFile {
     constexpr auto kSaid = std::to_array<std::string_view>(
         {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "max_model_length",
          "max_num_seqs", "sleep_level", "cuda_graphs", "completions", "weight_bucket"});
-    refuse_more(rollout, "workload.rollout", kSaid);
+    refuse_more(rollout, "workload.rollout", kSaid, kRecipes);
     if (rollout.value("sleep_level", 0) != 2)
       refuse_export("workload.rollout.sleep_level", "under NeMo RL SGLang gives up all that it has",
                     "2");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "export/optimizer_words.h"
 #include "export/yaml_text.h"
 #include "frameworks/planning_registry.h"
@@ -22,6 +24,15 @@ void refuse_export(std::string key, Said message, Said expected) {
                     .key = std::move(key),
                     .message = std::move(message),
                     .expected = std::move(expected)});
+}
+
+void refuse_more(const Json& object, std::string_view path, std::span<const std::string_view> said,
+                 std::string_view files) {
+  if (!object.is_object()) return;
+  for (const auto& [key, value] : object.items())
+    if (std::ranges::find(said, std::string_view(key)) == said.end())
+      refuse_export(fmt::format("{}.{}", path, key), fmt::format("is no key of {}", files),
+                    "a job without it, or --as job");
 }
 
 std::string named_model(const Json& asked, std::string_view trainer) {

@@ -1,14 +1,15 @@
-// A plan as verl's supervised trainer reads it (0.8: verl/trainer/config/sft_trainer.yaml).
+// A plan as verl reads it: here its supervised trainer (0.8: verl/trainer/config/
+// sft_trainer.yaml).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "export/trainer_file.h"
 #include "export/trainer_files.h"
+#include "export/verl_rl.h"
+#include "export/verl_workers.h"
 #include "export/yaml_text.h"
 #include "frameworks/registry.h"
-#include "load/optimizer.h"
-#include "optimizers/description.h"
 #include "save/checkpointing.h"
 #include "save/options.h"
 #include "trainers/description.h"
@@ -19,9 +20,7 @@ namespace {
 void check_verl(const Plan& plan) {
   if (plan.trainer->name != "verl")
     refuse_export("trainer", "the plan runs under another program", "verl");
-  const bool adamw = plan.optimizer.kind->name == std::string_view("adamw") &&
-                     name_of(plan.optimizer.implementation) == "foreach";
-  if (!adamw) refuse_export("optimizer", "verl's supervised trainer has AdamW", "adamw, foreach");
+  check_verl_optimizer(plan);
   const Json how = checkpointing_json(plan);
   if (how != "none" && how != "full")
     refuse_export("checkpointing", how.dump() + " is none of verl's", "none or full");
@@ -57,6 +56,7 @@ bool verl_offloads(const Plan& plan) {
 }
 
 std::string verl_yaml(const Json& asked, const Job& job, const Estimate& e) {
+  if (job.rlhf) return verl_rl_yaml(asked, job, e);
   const Plan& plan = job.plan;
   const Workload& w = plan.workload;
   check_verl(plan);
@@ -88,6 +88,6 @@ std::string verl_yaml(const Json& asked, const Job& job, const Estimate& e) {
 
 }  // namespace
 
-const ExportFormat kVerlFormat{"verl", "verl.yaml", verl_yaml, false, true};
+const ExportFormat kVerlFormat{"verl", "verl.yaml", verl_yaml, true, true};
 
 }  // namespace shardplan

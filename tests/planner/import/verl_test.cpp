@@ -1,9 +1,12 @@
 // verl's command lines and YAML: what its workers run of them.
 #include <gmock/gmock.h>
 
+#include "export/export.h"
 #include "import_testing.h"
+#include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
+#include "questions/estimate_job.h"
 #include "support/error_of.h"
 
 namespace shardplan::importing::verl_test {
@@ -264,6 +267,55 @@ TEST(ImportVerl, ShardsEnginesInGroupsWhereAsked) {
   EXPECT_FALSE(framework("engine.fsdp_size=8").contains("hybrid_shard_size"));
   EXPECT_EQ(framework("engine=fsdp optim=fsdp engine.strategy=fsdp2 optim.lr=1e-5").at("name"),
             "fsdp2");
+}
+
+ExportedFile exported(const Json& asked) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Job job = load_job(asked, "job", {.hardware = &hardware, .directory = ""});
+  return export_as("verl", asked, job, estimate_job(job, load_calibration()));
+}
+
+// A configuration that is written has the same job in it.
+TEST(ExportVerl, WritesWhatItReads) {
+  for (const char* more :
+       {"",
+        "algorithm.adv_estimator=gae critic.model.path=Qwen/Qwen2.5-1.5B "
+        "critic.ppo_micro_batch_size_per_gpu=4 critic.model.fsdp_config.param_offload=True "
+        "reward_model.enable=True reward_model.model.path=Qwen/Qwen2.5-3B",
+        "algorithm.adv_estimator=gae critic.model.path=Qwen/Qwen2.5-1.5B "
+        "critic.use_dynamic_bsz=True reward_model.enable=True reward_model.use_reward_loop=False "
+        "reward_model.model.path=Qwen/Qwen2.5-3B reward_model.micro_batch_size_per_gpu=2",
+        "actor_rollout_ref.actor.use_dynamic_bsz=True "
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384",
+        "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=all-linear "
+        "actor_rollout_ref.rollout.layered_summon=True",
+        "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.entropy_coeff=0.01 "
+        "actor_rollout_ref.actor.fsdp_config.fsdp_size=4 "
+        "actor_rollout_ref.rollout.max_model_len=4096",
+        "actor_rollout_ref.actor.use_kl_loss=False actor_rollout_ref.actor.use_torch_compile=False "
+        "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2",
+        "actor_rollout_ref.actor.strategy=megatron "
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 "
+        "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full "
+        "actor_rollout_ref.actor.megatron.param_offload=True"}) {
+    const Json job = loaded(with(more));
+    const ExportedFile file = exported(job);
+    EXPECT_EQ(job_of(file.text).dump(1), job.dump(1)) << more << "\n" << file.text;
+  }
+}
+
+TEST(ExportVerl, RefusesWhatNoKeySays) {
+  const Json job = loaded(kScript);
+  const auto refusal = [&](const char* field, const Json& value) {
+    Json other = job;
+    other[Json::json_pointer(field)] = value;
+    return error_text([&] { exported(other); });
+  };
+  EXPECT_THAT(refusal("/workload/rollout/sleep_level", 1), HasSubstr("sleep_level"));
+  EXPECT_THAT(refusal("/workload/rollout/placement", "separate"), HasSubstr("placement"));
+  EXPECT_THAT(refusal("/workload/models/reference/framework/cpu_offload", false),
+              HasSubstr("workload.models.reference"));
+  EXPECT_THAT(refusal("/trainer", "trl"), HasSubstr("trainer"));
 }
 
 }  // namespace
