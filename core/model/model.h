@@ -100,7 +100,8 @@ struct ModelFacts {
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t vocabulary = 0;
-  std::int64_t max_positions = 0;  ///< 0: not limited by the model
+  std::int64_t max_positions = 0;     ///< 0: not limited by the model
+  std::int64_t longest_sequence = 0;  ///< the same, stretched as its rotation says
   std::int64_t attention_heads = 0;
   std::int64_t key_value_heads = 0;
   std::int64_t cached_copies = 1;  ///< of each of them, in the cache of transformers' class

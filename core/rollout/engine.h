@@ -17,6 +17,7 @@ struct EngineDescription {
   std::string_view words;    ///< with the version that was read
   double utilization = 0.9;  ///< of the GPU's memory
   std::int64_t block_tokens = 16;
+  std::int64_t block_step = 1;         ///< blocks have a multiple of so many tokens
   std::int64_t batched_tokens = 8192;  ///< of one pass at most, which its profile runs
   std::int64_t sequences = 256;        ///< at once at most
   std::int64_t vocabulary_multiple = 64;
@@ -48,6 +49,9 @@ struct EngineDescription {
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
   /// they are given out. Else they find them in later passes.
   bool finds_in_pass = true;
+  /// The variable that lets it start where a sequence could be longer than the model's positions;
+  /// "": it starts.
+  std::string_view allows_longer = {};
   std::string_view share_key = {};  ///< what the engine calls the share
   std::string_view source = {};
 };
@@ -56,11 +60,13 @@ inline constexpr EngineDescription kVllm{
     .name = "vllm",
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
+    .block_step = 16,     // v1/attention/backends/flash_attn.py, get_supported_kernel_block_sizes
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     .profiled_rows = 3,
     .expert_rate = 0.3,  // docs/explanation/serving.md
     .finds_in_pass = true,
+    .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
     .source =
         "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/utils.py, "
@@ -78,6 +84,7 @@ inline constexpr EngineDescription kSglang{
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
     .expert_rate = 0.3,                    // the same kernel
     .finds_in_pass = false,  // srt/managers/schedule_policy.py: first come, first served
+    .allows_longer = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
     .share_key = "mem_fraction_static",
     .source =
         "sglang/srt/model_executor/model_runner_kv_cache_mixin.py, profile_max_num_token, "
@@ -92,6 +99,7 @@ inline constexpr EngineDescription kVllm06{
     // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
     // docs/explanation/serving.md.
     .pass_seconds = 2.0e-3,
+    .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
     .source = "vllm/worker/worker.py, determine_num_available_blocks; vllm/config.py"};
 

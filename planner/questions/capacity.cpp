@@ -68,7 +68,7 @@ Plan with_lengths(const Plan& plan, std::int64_t prompt, std::int64_t batch) {
 std::vector<ContextCapacity> batches_that_fit(const Model& model, const Plan& plan,
                                               const Calibration& calibration) {
   const Workload& w = plan.workload;
-  const std::int64_t most = model.facts.max_positions;
+  const std::int64_t most = model.facts.longest_sequence;
   std::vector<ContextCapacity> all;
   constexpr std::array<std::int64_t, 5> kQuarters{1, 2, 4, 8, 16};
   for (const std::int64_t quarters : kQuarters) {

@@ -95,7 +95,7 @@ LargestResult largest_sequence(const Model& model, const Plan& plan, const Calib
   const std::int64_t step = std::lcm(std::lcm(std::int64_t{128}, 2 * p.context * p.sequence),
                                      p.context * p.sequence * p.tensor);
   const std::int64_t limit =
-      model.facts.max_positions > 0 ? std::max(model.facts.max_positions, step) : 1 << 24;
+      model.facts.longest_sequence > 0 ? std::max(model.facts.longest_sequence, step) : 1 << 24;
   const auto with = [&](std::int64_t n) {
     Plan changed = plan;
     changed.workload.sequence_length = n;

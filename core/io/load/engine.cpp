@@ -9,6 +9,19 @@
 
 namespace shardplan {
 
+namespace {
+
+void check_block(const ObjectReader& o, const RolloutEngine& engine) {
+  const std::int64_t step = engine.engine->block_step;
+  if (engine.block_tokens % step == 0) return;
+  o.fail("block_size",
+         say("{} tokens: {} has blocks of a multiple of {}", engine.block_tokens,
+             engine.engine->words, step),
+         say("a multiple of {}", step));
+}
+
+}  // namespace
+
 std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_view key,
                                          const OptionTable<RolloutEngine>& table) {
   auto o = workload.object(std::string(key));
@@ -20,6 +33,7 @@ std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_vie
   engine.block_tokens = engine.engine->block_tokens;
   engine.sequences = engine.engine->sequences;
   read_options(*o, table, engine);
+  check_block(*o, engine);
   engine.model_length = read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
   o->finish();
   return engine;

@@ -26,6 +26,7 @@
 #include "load/optimizer.h"
 #include "load/options.h"
 #include "load/parallel.h"
+#include "load/positions.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
 #include "load/workload.h"
@@ -397,11 +398,8 @@ class JobLoader {
                                          w.sequence_length));
     if ((facts.encoder_decoder || facts.aligns_labels) && w.target_length == 0)
       w.target_length = w.sequence_length;
-    const std::int64_t longest = w.sequence_length + (is_inference() ? w.generation.new_tokens : 0);
-    if (facts.max_positions > 0 && longest > facts.max_positions)
-      warn(is_inference() ? "workload.new_tokens" : "workload.sequence_length",
-           fmt::format("{} is longer than the {} positions of the model", longest,
-                       facts.max_positions));
+    if (auto problem = longer_than_positions(facts, plan(), reader_.file()))
+      job_.diagnostics.push_back(*std::move(problem));
     if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa)
       warn("attention", fmt::format("{} has no fused attention in transformers: eager is assumed",
                                     facts.model_type));

@@ -9,6 +9,7 @@
 #include "kernels/registry.h"
 #include "model/architectures/architectures.h"
 #include "model/architectures/classes.h"
+#include "model/positions.h"
 
 namespace shardplan {
 namespace {
@@ -275,6 +276,8 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                              type),
                       .expected = "0, or a decoder such as deepseek_v3"});
   model.facts.model_type = type;
+  if (model.facts.longest_sequence == 0)
+    model.facts.longest_sequence = stretched_positions(config, model.facts.max_positions);
   if (model.facts.text_type.empty()) model.facts.text_type = type;
   return model;
 }

@@ -1,6 +1,7 @@
 // What an engine holds and how fast it answers, from sums that can be made by hand.
 #include "estimate/serving.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -332,6 +333,35 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
   EXPECT_NE(error({{"engine", Json{{"engine", "vlm"}}}}).find("vllm"), std::string::npos);
   EXPECT_NE(error({}, "1xH100-SXM5-80GB", {{"framework", "single"}}).find("an engine serves"),
             std::string::npos);
+}
+
+TEST(Serving, SaysWhatAnEngineDoesNotStartWith) {
+  const auto block = [](const char* engine, std::int64_t tokens) {
+    return error_text([&] { served({{"engine", {{"engine", engine}, {"block_size", tokens}}}}); });
+  };
+  EXPECT_THAT(block("vllm", 7), testing::HasSubstr("a multiple of 16"));
+  EXPECT_EQ(block("vllm", 32), "no error");
+  EXPECT_EQ(block("sglang", 7), "no error");
+  const auto warned = [](const Json& workload, const Json& model) {
+    std::string all;
+    for (const Diagnostic& d : served(workload, "1xH100-SXM5-80GB", {{"model", model}}).diagnostics)
+      if (d.severity == Severity::warning) all += d.message.text + "\n";
+    return all;
+  };
+  const Json long_one{{"prompt_length", 4096}};
+  EXPECT_THAT(warned(long_one, "llama-2-7b"), testing::HasSubstr("VLLM_ALLOW_LONG_MAX_MODEL_LEN"));
+  EXPECT_EQ(warned(long_one, "llama-3.1-8b"), "");
+  const Json longest{{"engine", {{"max_model_length", 131073}}}};
+  EXPECT_THAT(warned(longest, "llama-3.1-8b"), testing::HasSubstr("131072 positions"));
+  // YaRN stretches the length that the model began with.
+  Json config{{"model_type", "llama"},           {"hidden_size", 256},
+              {"num_hidden_layers", 2},          {"num_attention_heads", 4},
+              {"max_position_embeddings", 2048}, {"vocab_size", 512},
+              {"intermediate_size", 512}};
+  EXPECT_THAT(warned({}, config), testing::HasSubstr("2048 positions"));
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 2048}};
+  EXPECT_EQ(warned({}, config), "");
 }
 
 }  // namespace
