@@ -374,9 +374,9 @@ NativeWork block_to_activation(const Native& n) {
 /// What a block does again before its backward pass. The last product of a block that is done again
 /// whole is counted, though the engine leaves it out: with it the times of checkpointed steps are
 /// nearer to those of the records (docs/explanation/validation.md).
-NativeWork done_again(const Native& n) {
+NativeWork done_again(const Native& n, bool whole) {
   WorkList list(n);
-  if (n.plan.checkpointing == Checkpointing::full) {
+  if (whole) {
     list.append(block_to_activation(n));
     if (n.layout.block.experts == 0)
       list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner, true);
@@ -417,10 +417,10 @@ NativeWork native_block_forward(const Native& n) {
   return list.take();
 }
 
-NativeWork native_block_backward(const Native& n, bool lowest) {
+NativeWork native_block_backward(const Native& n, const NativeBlockPass& pass) {
   const NativeBlock& b = n.layout.block;
-  WorkList list(n, lowest ? std::optional(b.lowest()) : std::nullopt);
-  list.append(done_again(n));
+  WorkList list(n, pass.lowest ? std::optional(b.lowest()) : std::nullopt);
+  list.append(done_again(n, pass.again));
   if (!list.add_mlp_backward()) return list.take();
   list.add(norm_backward(n));
   list.gather();
