@@ -90,6 +90,8 @@ std::string_view name_of(Issue issue) {
       return "fused";
     case Issue::fused_node:
       return "fused_node";
+    case Issue::library:
+      return "library";
   }
   return "";
 }

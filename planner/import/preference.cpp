@@ -72,8 +72,32 @@ void read_beta(Key& key) {
   key.took("whether a reference is asked, where the algorithm may do without");
 }
 
+namespace {
+
+/// The engine's keys that count, and those that are written nearly alike.
+void refuse_misspelt(const Key& key) {
+  constexpr std::string_view kBegin = "vllm_";
+  static constexpr std::array<std::string_view, 4> kCounts{
+      "vllm_mode", "vllm_gpu_memory_utilization", "vllm_tensor_parallel_size",
+      "vllm_enable_sleep_mode"};
+  if (!key.document().value.is_object()) return;
+  for (const auto& [name, value] : key.document().value.items()) {
+    if (!name.starts_with(kBegin) || std::ranges::find(kCounts, name) != kCounts.end()) continue;
+    // Two letters: the degree of a pipeline is another key, not a tensor degree misspelt.
+    const auto* near = std::ranges::find_if(kCounts, [&, &spelt = name](std::string_view known) {
+      return spelling_distance(spelt, known) <= 2;
+    });
+    if (near == kCounts.end()) continue;
+    const Key misspelt(key.document(), name, value, "", key.recipe());
+    misspelt.refuse("unknown key", std::string(*near), std::string(*near));
+  }
+}
+
+}  // namespace
+
 void read_vllm_engine(Key& key, const VllmDefaults& usual) {
   if (!key.flag()) return key.ignore("generation by the model itself");
+  refuse_misspelt(key);
   Json engine{{"engine", "vllm"}};
   const Json* mode = key.other("vllm_mode");
   const bool apart = mode != nullptr && *mode == "server";

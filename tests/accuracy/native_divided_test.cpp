@@ -1,7 +1,7 @@
 // Our own engine's runs of divided experts and of shared sequences, on one GPU and on four through
-// NCCL, of two nodes with two ranks each, of experts in fp8 and with adapters of their own, and of
-// fp8, adapters and host memory on four GPUs, all predicted before they ran: bytes, and losses that
-// do not depend on the division.
+// NCCL, of two nodes with two ranks each, of experts in fp8, with adapters of their own and in one
+// call of cuBLASLt, and of fp8, adapters and host memory on four GPUs, all predicted before they
+// ran: bytes, and losses that do not depend on the division.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -44,6 +44,19 @@ TEST(NativeExpertAdapters, LearnTheSameHoweverExpertsAreDivided) {
     };
     expect_losses_alike(matched, 1, 2, 1e-6);
   }
+}
+
+TEST(NativeExpertBands, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_expert_bands", 10);
+}
+
+/// In one call for all experts, as with room for every row, or in a call for each.
+TEST(NativeExpertBands, LearnTheSameAsExpertsApart) {
+  const auto matched = [](const std::string& name) {
+    return name.find("-1x-") != std::string::npos &&
+           name.find("-lora-experts-fp32-") != std::string::npos;
+  };
+  expect_losses_alike(matched, 1, 3, 1e-6);
 }
 
 TEST(NativeRing, AllocatesWhatWasPredictedToTheByte) {

@@ -117,6 +117,7 @@ struct TestRun {
   bool keeps_on_host = false;  ///< what blocks keep
   bool late_copies = false;    ///< to the host and back: when something waits for them
   Fp8Recipe fp8 = Fp8Recipe::none;
+  std::optional<CheckpointedBlocks> again;  ///< of blocks that keep their inputs alone
   StorageOptions storage;  ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
@@ -135,7 +136,8 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    {of.experts().rank(), run.experts},
                    run.capacity_factor,
                    run.keeps_on_host,
-                   run.fp8});
+                   run.fp8,
+                   run.again});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 

@@ -157,6 +157,8 @@ struct ColumnProduct {
   bool a_transposed = false, b_transposed = false;
   float scale = 1;
   bool accumulate = false;
+  /// So many products, each of the next rows of all three, of which it has an equal share.
+  std::int64_t bands = 1;
 };
 
 /// Softmax and cross-entropy of rows of logits, whose place their gradient takes.

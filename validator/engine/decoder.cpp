@@ -105,7 +105,7 @@ class Decoder final : public Network {
     {
       // Without checkpointing what blocks keep stays for the backward pass.
       std::optional<Arena::Scope> passing;
-      if (run_.keep == Keep::inputs) passing.emplace(rt.arena);
+      if (any_again()) passing.emplace(rt.arena);
       const Residual last = run_blocks(rt, weights, pass);
       if (ends(pass)) {
         normalize(rt, weights, last);
@@ -125,7 +125,7 @@ class Decoder final : public Network {
     attention_->begin_backward(rt.arena);
     BlockActivations again;
     Tensor branch;
-    if (run_.keep == Keep::inputs) {
+    if (any_again()) {
       again = block_.allocate(rt.arena, "repeated", Keep::everything, {});
       branch = residual(rt.arena, "repeated.branch");
     }
@@ -137,13 +137,13 @@ class Decoder final : public Network {
       if (i > 0) prefetch_block(weights, pass, i - 1);
       if (on_host_) on_host_->begin_backward(i);
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
-      if (run_.keep == Keep::inputs) {
+      if (keep_of(i) == Keep::inputs) {
         again.x = kept.x;
         block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_, parts);
-      } else if (run_.keep == Keep::products) {
+      } else if (keep_of(i) == Keep::products) {
         block_.renew(*ranks_, units()[index(u)], w, kept, table_, parts);
       }
-      const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
+      const BlockActivations& a = keep_of(i) == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
       for_each_part(pass, i, [&](int part) {
         parts.unit(units()[index(part)].kind).gradient = gradients.open(part);
@@ -281,17 +281,22 @@ class Decoder final : public Network {
     device.upload(to, std::as_bytes(std::span(here)));
   }
 
-  /// What a block keeps between the passes.
-  BlockActivations allocate_kept(Arena& arena, const std::string& name) const {
+  /// What the i-th block of a chunk keeps; with blocks that are done again there is one chunk.
+  Keep keep_of(std::int64_t i) const {
+    return run_.again && run_.again->has(i) ? Keep::inputs : run_.keep;
+  }
+  bool any_again() const { return run_.again || run_.keep == Keep::inputs; }
+  BlockActivations allocate_kept(Arena& arena, const std::string& name, std::int64_t i) const {
     BlockActivations kept;
-    if (run_.keep != Keep::inputs) kept = block_.allocate(arena, name, run_.keep, shared_);
+    const Keep keep = keep_of(i);
+    if (keep != Keep::inputs) kept = block_.allocate(arena, name, keep, shared_);
     kept.x = residual(arena, name + ".x");
     return kept;
   }
 
   void prepare_host(Runtime& rt) {
     Arena one_block(0, std::numeric_limits<std::int64_t>::max());
-    allocate_kept(one_block, "block");
+    allocate_kept(one_block, "block", 0);
     on_host_.emplace(rt, blocks_of_chunk(), one_block.live_bytes());
   }
 
@@ -303,7 +308,7 @@ class Decoder final : public Network {
         continue;
       }
       const std::size_t before = arena.live().size();
-      slot.blocks.push_back(allocate_kept(arena, fmt::format("slots.{}.blocks.{}", s, i)));
+      slot.blocks.push_back(allocate_kept(arena, fmt::format("slots.{}.blocks.{}", s, i), i));
       if (on_host_) on_host_->lend(i, arena.all_since(before));
     }
     slot.branch = residual(arena, fmt::format("slots.{}.branch", s));
@@ -339,12 +344,12 @@ class Decoder final : public Network {
   Residual run_blocks(Runtime& rt, Weights& weights, const Pass& pass) {
     const Slot& slot = slots_[index(pass.slot)];
     BlockActivations passing;
-    if (run_.keep == Keep::inputs)
+    if (any_again())
       passing = block_.allocate(rt.arena, "passing", Keep::everything, {});
     Residual residual{slot.blocks.front().x, {}};
     for (std::int64_t i = 0; i < blocks_of_chunk(); ++i) {
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
-      BlockActivations a = run_.keep == Keep::inputs ? passing : kept;
+      BlockActivations a = keep_of(i) == Keep::inputs ? passing : kept;
       a.x = kept.x;
       const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);

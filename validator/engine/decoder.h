@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "device/fp8.h"
 #include "engine/network.h"
 #include "model/context_share.h"
 #include "model/spec.h"
 #include "model/stage_share.h"
+#include "plan/checkpointing.h"
 
 namespace shardplan::validator {
 
@@ -26,6 +28,9 @@ struct DecoderRun {
   /// What blocks keep waits on the host for the backward pass. Not with stages of a pipeline.
   bool keeps_on_host = false;
   Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products
+  /// Blocks that keep their inputs alone, whatever the others do. Not with stages, nor with
+  /// `keeps_on_host`.
+  std::optional<CheckpointedBlocks> again;
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

@@ -29,11 +29,16 @@ Keep keep_of(Checkpointing checkpointing) {
       return Keep::products;
     case Checkpointing::full:
       return Keep::inputs;
-    case Checkpointing::selective_op:
+    case Checkpointing::selective_op:  // the loader refuses it for this engine
     case Checkpointing::blocks:
-      break;  // the loader refuses them for this engine
+      break;
   }
   return Keep::everything;
+}
+
+std::optional<CheckpointedBlocks> again_of(const CheckpointChoice& choice) {
+  if (choice.how != Checkpointing::blocks) return std::nullopt;
+  return CheckpointedBlocks{choice.share};
 }
 
 Fp8Recipe fp8_of(LinearRecipe recipe) {
@@ -158,7 +163,8 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    {rank.experts, expert_ranks()},
                                    plan().framework.native.capacity_factor,
                                    keeps_on_host(),
-                                   fp8_of(plan().precision.linear)});
+                                   fp8_of(plan().precision.linear),
+                                   again_of(plan().checkpoint_choice())});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -44,6 +44,35 @@ void check_adapter(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t
       {{"y +=", y}, {"db", db}, {"db +=", db_sum}, {"dlow", dlow}, {"dx +=", dx}});
 }
 
+/// Of several experts at once, whose rows and matrices lie one behind the other.
+void check_bands(Laboratory& lab, DType dtype, std::int64_t bands, std::int64_t rows,
+                 std::int64_t outputs, std::int64_t inputs) {
+  lab.begin("products in bands", fmt::format("{} of {} × {} × {}", bands, rows, outputs, inputs),
+            dtype);
+  const Pair x = lab.normal({bands * rows, inputs});
+  const Pair w = lab.normal({bands * outputs, inputs}, 0.1);
+  const Pair y = lab.output({bands * rows, outputs});
+  const Pair sum = lab.normal({bands * rows, outputs});
+  const Pair dy = lab.normal({bands * rows, outputs});
+  const Pair dx = lab.output({bands * rows, inputs});
+  const Pair dw = lab.output({bands * outputs, inputs});
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        const auto whole = [&](const Pair& p) { return Columns{of(p), 0, of(p).width()}; };
+        ColumnProduct forward{
+            .c = whole(y), .a = whole(x), .b = whole(w), .b_transposed = true, .bands = bands};
+        backend.multiply_columns(forward);
+        forward.c = whole(sum);
+        forward.scale = 0.5F;
+        forward.accumulate = true;
+        backend.multiply_columns(forward);
+        backend.multiply_columns({.c = whole(dx), .a = whole(dy), .b = whole(w), .bands = bands});
+        backend.multiply_columns(
+            {.c = whole(dw), .a = whole(dy), .b = whole(x), .a_transposed = true, .bands = bands});
+      },
+      {{"y", y}, {"y +=", sum}, {"dx", dx}, {"dw", dw}});
+}
+
 Pair random_bytes(Laboratory& lab, std::int64_t count) {
   std::vector<std::int32_t> words(static_cast<std::size_t>((count + 3) / 4));
   for (std::int32_t& word : words)
@@ -102,6 +131,9 @@ void check_adapters(Laboratory& lab, DType dtype) {
   check_adapter(lab, dtype, 300, 256, 16);
   check_adapter(lab, dtype, 129, 96, 8);
   check_adapter(lab, dtype, 65, 20, 3);  // no aligned columns
+  check_bands(lab, dtype, 8, 80, 192, 128);
+  check_bands(lab, dtype, 60, 33, 16, 96);
+  check_bands(lab, dtype, 3, 7, 5, 9);  // no aligned bands
   for (const bool doubled : {false, true})
     for (const std::int64_t count : {64 * 700, 64 * 3 + 8, 101})
       check_nf4(lab, dtype, count, doubled);

@@ -10,6 +10,7 @@
 #include "base/diagnostic.h"
 #include "device/errors.h"
 #include "kernel_check/checks.h"
+#include "kernel_check/product_rates.h"
 #include "kernel_check/rates.h"
 #include "kernel_check/speed.h"
 #include "kernels/cuda.h"
@@ -93,6 +94,8 @@ int run(int argc, char** argv) {
                                            {"rowwise", Fp8Recipe::rowwise}}));
   CLI::App* rates = app.add_subcommand(
       "rates", "Times what `shardplan calibrate` fits for the native engine, as a JSON record");
+  CLI::App* products = app.add_subcommand(
+      "products", "Times products of adapters and experts, host and GPU apart, as a JSON record");
   CLI11_PARSE(app, argc, argv);
 
   if (cuda_device_count() == 0) throw DeviceError("there is no GPU that CUDA can use");
@@ -100,6 +103,10 @@ int run(int argc, char** argv) {
   if (collectives->parsed()) return check_collectives() == 0 ? 0 : 1;
   if (rates->parsed()) {
     fmt::print("{}", rates_record());
+    return 0;
+  }
+  if (products->parsed()) {
+    fmt::print("{}", product_rates_record());
     return 0;
   }
   options.master = !pure;

@@ -122,9 +122,9 @@ void TimedBackend::multiply_columns(const ColumnProduct& o) {
   const auto elements = [](const Columns& x) {
     return static_cast<double>(x.of.rows()) * static_cast<double>(x.count);
   };
-  const std::int64_t inner = o.a_transposed ? o.a.of.rows() : o.a.count;
+  const std::int64_t inner = o.a_transposed ? o.a.of.rows() / o.bands : o.a.count;
   const double moved = elements(o.a) + elements(o.b) + (o.accumulate ? 2 : 1) * elements(o.c);
-  time("products with adapters",
+  time("products of adapters, experts",
        {2.0 * elements(o.c) * static_cast<double>(inner),
         moved * static_cast<double>(size_of(o.c.of.dtype))},
        [&] { inner_.multiply_columns(o); });

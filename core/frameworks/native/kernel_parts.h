@@ -20,6 +20,7 @@ inline Kernel started(const Native& n, KernelKind kind) {
 inline Kernel product(const Native& n, std::int64_t rows, std::int64_t outputs,
                       std::int64_t inner) {
   Kernel k = started(n, KernelKind::product);
+  k.issue = Issue::library;
   k.m = rows;
   k.n = outputs;
   k.k = inner;

@@ -50,18 +50,25 @@ Kernel norm_backward(const Native& n) {
   return some_rows(n, KernelKind::layer_norm_backward, n.part(), 4 * h, h);
 }
 
-/// As many products as the rank has experts, each of its mean rows, and what they move.
-Kernel expert_product(const Native& n, std::int64_t outputs, std::int64_t inner) {
+/// Of all experts of the rank: one call for all together where each has as many rows, unless they
+/// are to be `apart`, else a call for each.
+Kernel of_experts(const Native& n, Kernel k, bool apart) {
   const std::int64_t here = n.layout.block.experts / n.experts;
-  Kernel k = product(n, n.mean_rows_of_expert(), outputs, inner);
-  k.calls = static_cast<std::int32_t>(here);
+  if (apart || n.capacity() == 0) {
+    k.calls = static_cast<std::int32_t>(here);
+    return k;
+  }
+  k.batch = here;
+  k.bytes *= static_cast<double>(here);
+  k.elements *= static_cast<double>(here);
   return k;
 }
+/// Of their rows, as many as each has in the mean.
+Kernel expert_product(const Native& n, std::int64_t outputs, std::int64_t inner) {
+  return product(n, n.mean_rows_of_expert(), outputs, inner);
+}
 Kernel expert_weight_gradient(const Native& n, std::int64_t outputs, std::int64_t inputs) {
-  const std::int64_t here = n.layout.block.experts / n.experts;
-  Kernel k = product(n, outputs, inputs, n.mean_rows_of_expert());
-  k.calls = static_cast<std::int32_t>(here);
-  return k;
+  return product(n, outputs, inputs, n.mean_rows_of_expert());
 }
 
 /// What a rank does, stretch by stretch.
@@ -206,37 +213,39 @@ class WorkList {
     sum();
     return true;
   }
-  /// Of all experts of the rank.
+  /// Of all experts of the rank. What has 4 bits has room for one matrix of elements.
   void add_experts_linear(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    const NativeAdapters& of = n_.layout.block.of(l);
     widen(l);
     if (n_.narrow()) {
       add_narrow(NarrowWork(n_, l).forward(false));
     } else {
-      add(expert_product(n_, outputs, inputs));
+      add(of_experts(n_, expert_product(n_, outputs, inputs), of.elements > 0));
     }
-    if (n_.layout.block.of(l).parts == 0) return;
+    if (of.parts == 0) return;
     const std::int64_t rank = n_.layout.block.rank;
-    add(expert_product(n_, rank, inputs));
-    add(added(n_, expert_product(n_, outputs, rank)));
+    add(of_experts(n_, expert_product(n_, rank, inputs), false));
+    add(of_experts(n_, added(n_, expert_product(n_, outputs, rank)), false));
   }
   /// False: the pass ends there.
   bool add_experts_linear_backward(NativeLinear l, std::int64_t outputs, std::int64_t inputs) {
+    const NativeAdapters& of = n_.layout.block.of(l);
     const std::int64_t rank = n_.layout.block.rank;
-    const bool adapted = n_.layout.block.of(l).parts > 0;
-    if (adapted) {
-      add(expert_weight_gradient(n_, outputs, rank));  // of b
-      add(expert_product(n_, rank, outputs));          // of what a made
-      add(expert_weight_gradient(n_, rank, inputs));   // of a
+    if (of.parts > 0) {
+      add(of_experts(n_, expert_weight_gradient(n_, outputs, rank), false));  // of b
+      add(of_experts(n_, expert_product(n_, rank, outputs), false));          // of what a made
+      add(of_experts(n_, expert_weight_gradient(n_, rank, inputs), false));   // of a
     }
     if (l == lowest_) return false;
     widen(l);
     if (n_.narrow()) {
       add_narrow(NarrowWork(n_, l).backward());
     } else {
-      if (!n_.frozen()) add(expert_weight_gradient(n_, outputs, inputs));
-      add(expert_product(n_, inputs, outputs));
+      const bool apart = of.elements > 0;
+      if (!n_.frozen()) add(of_experts(n_, expert_weight_gradient(n_, outputs, inputs), apart));
+      add(of_experts(n_, expert_product(n_, inputs, outputs), apart));
     }
-    if (adapted) add(added(n_, expert_product(n_, inputs, rank)));
+    if (of.parts > 0) add(of_experts(n_, added(n_, expert_product(n_, inputs, rank)), false));
     return true;
   }
   /// False: the pass ends there.
@@ -365,9 +374,9 @@ NativeWork block_to_activation(const Native& n) {
 /// What a block does again before its backward pass. The last product of a block that is done again
 /// whole is counted, though the engine leaves it out: with it the times of checkpointed steps are
 /// nearer to those of the records (docs/explanation/validation.md).
-NativeWork done_again(const Native& n) {
+NativeWork done_again(const Native& n, bool whole) {
   WorkList list(n);
-  if (n.plan.checkpointing == Checkpointing::full) {
+  if (whole) {
     list.append(block_to_activation(n));
     if (n.layout.block.experts == 0)
       list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner, true);
@@ -408,10 +417,10 @@ NativeWork native_block_forward(const Native& n) {
   return list.take();
 }
 
-NativeWork native_block_backward(const Native& n, bool lowest) {
+NativeWork native_block_backward(const Native& n, const NativeBlockPass& pass) {
   const NativeBlock& b = n.layout.block;
-  WorkList list(n, lowest ? std::optional(b.lowest()) : std::nullopt);
-  list.append(done_again(n));
+  WorkList list(n, pass.lowest ? std::optional(b.lowest()) : std::nullopt);
+  list.append(done_again(n, pass.again));
   if (!list.add_mlp_backward()) return list.take();
   list.add(norm_backward(n));
   list.gather();

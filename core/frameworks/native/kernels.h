@@ -26,9 +26,14 @@ using NativeWork = std::vector<NativeStretch>;
 NativeWork native_embedding(const Native& n);
 NativeWork native_embedding_backward(const Native& n);
 NativeWork native_block_forward(const Native& n);
-/// With what checkpointing makes again. `lowest`: of the first block, where nothing below the first
-/// adapter is trained.
-NativeWork native_block_backward(const Native& n, bool lowest);
+/// How a backward pass treats a block.
+struct NativeBlockPass {
+  bool lowest = false;  ///< the first one, where nothing below the first adapter is trained
+  bool again = false;   ///< done again whole
+  bool operator==(const NativeBlockPass&) const = default;
+};
+/// With what checkpointing makes again.
+NativeWork native_block_backward(const Native& n, const NativeBlockPass& pass);
 /// The last norm, the logits chunk by chunk and their way back.
 NativeWork native_head(const Native& n);
 /// The branch is added to the residual stream, for the next stage.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frameworks/native/kept_on_host.h"
@@ -195,7 +196,7 @@ void emit_work(ProgramBuilder& b, const NativeWork& work) {
 template <typename Event>
 void emit_kept(const Native& n, Event&& event) {
   const bool renews = n.plan.checkpointing == Checkpointing::selective;
-  const std::int64_t slot = checked_mul(n.places(), n.kept()) + n.stream();  // the branch
+  const std::int64_t slot = n.kept_of_chunk() + n.stream();  // the branch
   event(Category::activations, checked_mul(n.pipeline.slots, slot) + (renews ? n.renewed() : 0));
   event(Category::communication_buffers, n.exchanged() + n.exchanged_rows() + n.ring());
   if (!n.pipeline.last()) return;
@@ -211,32 +212,36 @@ void free_kept(ProgramBuilder& b, const Native& n) {
   emit_kept(n, [&](Category category, std::int64_t bytes) { b.free(category, bytes); });
 }
 
-/// What the passes of a chunk's blocks do: the same in each, but for the last one of a backward
-/// pass where nothing below it is trained.
-struct LayerWork {
-  NativeWork each;
-  std::optional<NativeWork> last;
-};
-
 /// What surrounds a block's work in a pass.
 struct BlockTurn {
   bool there = false;  ///< its parameters may be, from the pass before
-  bool last = false;   ///< its work is the last one's
   KeptTurn kept;
+  NativeBlockPass pass;  ///< of a backward pass
   bool operator==(const BlockTurn&) const = default;
 };
 
-/// `work` for each block of a chunk; the parameters of two may still be there from the pass before.
-/// `first`: in the step's first pass. `after` follows each.
+/// The work of each block of a chunk, which is the same for those that a pass treats alike; the
+/// parameters of two may still be there from the pass before. `first`: in the step's first pass.
+/// `lowest`: nothing below the last block of a backward pass is trained. `after` follows each.
 template <typename After>
-void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first,
-                 const LayerWork& work, After&& after) {
+void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first, bool lowest,
+                 After&& after) {
   const std::vector<NativeUnit> units = n.layout.units_of_block();
-  const KnownWork each = make_known(b, work.each);
-  const KnownWork last = work.last ? make_known(b, *work.last) : KnownWork{};
   const std::int64_t blocks = n.blocks_of_chunk();
   const auto turn_of = [&](std::int64_t i) {
-    return BlockTurn{i < 2, work.last && i == blocks - 1, kept_turn(n, pass, i)};
+    BlockTurn turn{i < 2, kept_turn(n, pass, i), {}};
+    if (pass == KeptPass::backward)
+      turn.pass = {.lowest = lowest && i == blocks - 1, .again = n.again(blocks - 1 - i)};
+    return turn;
+  };
+  std::vector<std::pair<NativeBlockPass, KnownWork>> known;
+  const auto work_of = [&](const NativeBlockPass& of) {
+    const auto same = [&](const auto& k) { return k.first == of; };
+    const auto found = std::find_if(known.begin(), known.end(), same);
+    if (found != known.end()) return found->second;
+    known.emplace_back(of, make_known(b, pass == KeptPass::forward ? native_block_forward(n)
+                                                                   : native_block_backward(n, of)));
+    return known.back().second;
   };
   for (std::int64_t i = 0, alike = 0; i < blocks; i += alike) {
     const BlockTurn turn = turn_of(i);
@@ -245,7 +250,7 @@ void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first,
     for (const NativeUnit& u : units) emit_use(b, n, u, first, turn.there);
     emit_turn(b, n);
     emit_before(b, n, turn.kept);
-    emit_work(b, turn.last ? last : each);
+    emit_work(b, work_of(turn.pass));
     emit_after(b, n, turn.kept);
     after();
     b.end_repeat();
@@ -272,9 +277,8 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
     emit_turn(b, n);
     emit_work(b, native_embedding(n));
   }
-  if (n.plan.checkpointing == Checkpointing::full)
-    b.transient(Category::activations, n.everything());
-  emit_layers(b, n, KeptPass::forward, pass.first, {native_block_forward(n), std::nullopt}, [] {});
+  if (n.any_again()) b.transient(Category::activations, n.everything());
+  emit_layers(b, n, KeptPass::forward, pass.first, false, [] {});
   if (!ends) {
     b.compute(native_hand_on(n));
     return emit_message(b, n, "activations to the next stage");
@@ -291,15 +295,13 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
 
 void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pass) {
   const NativeBlock& k = n.layout.block;
-  const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = recomputes ? n.everything() + n.stream() : 0;
+  const std::int64_t again = n.any_again() ? n.everything() + n.stream() : 0;
   const std::int64_t exchanged = n.exchanged() + n.ring_gradients();
   b.alloc(Category::communication_buffers, exchanged);
   b.transient(Category::activations, scratch + again);
-  LayerWork work{native_block_backward(n, false), std::nullopt};
-  if (n.pipeline.begins(pass.chunk) && k.rank > 0) work.last = native_block_backward(n, true);
-  emit_layers(b, n, KeptPass::backward, false, work, [&] {
+  const bool lowest = n.pipeline.begins(pass.chunk) && k.rank > 0;
+  emit_layers(b, n, KeptPass::backward, false, lowest, [&] {
     emit_joint_block(b, n, pass.last);
     for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
   });

@@ -280,11 +280,18 @@ std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan) {
 }
 
 std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan) {
-  if (plan.checkpoint_share.count == 0 && plan.checkpoint_share.every == 0) return std::nullopt;
-  return DivisionProblem{
-      "checkpointing.policy",
-      fmt::format("{}: the native engine treats all blocks alike", name_of(plan.checkpointing)),
-      "none, selective or full"};
+  const std::string_view name = name_of(plan.checkpointing);
+  const auto problem = [](std::string reason) {
+    return DivisionProblem{"checkpointing.policy", std::move(reason), "none, selective or full"};
+  };
+  if (plan.checkpointing == Checkpointing::selective_op)
+    return problem(fmt::format("{}: the native engine keeps all products or none", name));
+  if (plan.checkpointing != Checkpointing::blocks) return std::nullopt;
+  if (plan.parallel.pipeline > 1)
+    return problem(fmt::format("{}: the native engine's stages treat all blocks alike", name));
+  if (plan.checkpoint_share.offload)
+    return problem(fmt::format("{}: the native engine sends as much of all blocks", name));
+  return std::nullopt;
 }
 
 }  // namespace shardplan

@@ -278,12 +278,20 @@ struct Native {
     return sum + kept_scales();
   }
   std::int64_t everything() const { return products() + renewed(); }
+  /// Whether the block at `place` is done again whole, and whether any may be.
+  bool again(std::int64_t place) const {
+    if (plan.checkpointing == Checkpointing::blocks)
+      return CheckpointedBlocks{plan.checkpoint_share}.has(place);
+    return plan.checkpointing == Checkpointing::full;
+  }
+  bool any_again() const {
+    return plan.checkpointing == Checkpointing::blocks || plan.checkpointing == Checkpointing::full;
+  }
   /// What a block keeps for the backward pass, with the residual stream before it.
-  std::int64_t kept() const {
-    const Checkpointing keep = plan.checkpointing;
-    return stream() + (keep == Checkpointing::none        ? everything()
-                       : keep == Checkpointing::selective ? products()
-                                                          : 0);
+  std::int64_t kept(std::int64_t place = 0) const {
+    return stream() + (again(place)                                     ? 0
+                       : plan.checkpointing == Checkpointing::selective ? products()
+                                                                        : everything());
   }
   /// Blocks that keep it on the GPU at once, of a chunk: each leaves its place to the second after
   /// it.
@@ -291,6 +299,12 @@ struct Native {
   std::int64_t blocks_of_chunk() const { return layout.blocks.front().count / pipeline.chunks; }
   std::int64_t places() const {
     return sends_kept ? std::min(kPlaces, blocks_of_chunk()) : blocks_of_chunk();
+  }
+  /// What the blocks of a chunk keep on the GPU.
+  std::int64_t kept_of_chunk() const {
+    std::int64_t sum = 0;
+    for (std::int64_t place = 0; place < places(); ++place) sum = checked_add(sum, kept(place));
+    return sum;
   }
   /// Where a matrix of 4 bits is widened to be multiplied with, one at a time.
   std::int64_t widened() const {

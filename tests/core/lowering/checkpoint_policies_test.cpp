@@ -206,13 +206,18 @@ TEST(CheckpointPolicies, AreRefusedWithTheReason) {
   refuses(R"("framework": "megatron", "checkpointing": "selective_op")", "names modules");
   refuses(R"("framework": "megatron", "checkpointing": "blocks/2")", "--recompute-method block");
   refuses(R"("framework": "megatron", "checkpointing": "full+offload")", "fine-grained");
-  refuses(R"("framework": "native", "checkpointing": "blocks:2")", "all blocks alike");
+  refuses(R"("framework": "native", "checkpointing": "selective_op")", "all products or none");
+  refuses(R"("framework": "native", "checkpointing": "blocks:2", "parallel": {"pipeline": 2})",
+          "all blocks alike");
   refuses(R"("framework": {"name": "deepspeed", "zero_stage": 3}, "checkpointing": "blocks:2")",
           "order of gathers");
   refuses(R"("framework": "ddp", "checkpointing": "blocks:17")", "the model has 16 blocks");
   refuses(R"("framework": "ddp", "checkpointing": "none+offload")", "no block is checkpointed");
   refuses(R"("framework": "ddp", "compile": true, "checkpointing": "blocks:2")", "compiled");
   EXPECT_EQ(refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", "framework": "megatron",
+                           "checkpointing": "blocks:2"})"),
+            "");
+  EXPECT_EQ(refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", "framework": "native",
                            "checkpointing": "blocks:2"})"),
             "");
 }

@@ -183,6 +183,27 @@ use_vllm: true
   EXPECT_EQ(swift["workload"]["rollout"]["completions"], 8);
 }
 
+/// Every key of TRL's that begins so is ignored where it changes nothing: one that counts must not
+/// be among them for a letter.
+TEST(ImportPreference, AnEnginesKeyIsNotIgnoredForALetter) {
+  const std::string grpo = R"(
+model_name_or_path: Qwen/Qwen2.5-0.5B-Instruct
+bf16: true
+per_device_train_batch_size: 8
+max_completion_length: 128
+use_vllm: true
+)";
+  try {
+    job_of(grpo + "vllm_gpu_memory_utilisation: 0.5\n");
+    FAIL() << "taken";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.diagnostic().key, "vllm_gpu_memory_utilisation");
+    EXPECT_EQ(error.diagnostic().nearest, "vllm_gpu_memory_utilization");
+  }
+  EXPECT_TRUE(job_of(grpo + "vllm_server_port: 8000\nvllm_pipeline_parallel_size: 1\n")
+                  .contains("workload"));
+}
+
 TEST(ImportPreference, AxolotlsAlgorithms) {
   const auto job = [](const std::string& rl) {
     return job_of(R"(

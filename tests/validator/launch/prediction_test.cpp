@@ -17,6 +17,18 @@ TEST_P(EveryStage, of_catalogue_models_is_predicted_to_the_byte) {
                   fmt::format("{}, {}", model, checkpointing));
 }
 
+TEST_P(EveryStage, of_some_blocks_done_again_is_predicted_to_the_byte) {
+  for (const char* blocks : {"blocks:1", "blocks:5", "blocks/2", "blocks/5"}) {
+    for (const char* model : {"gpt2", "qwen3-0.6b"})
+      expect_same(job(model, GetParam(), "4xH200", "bf16-master", blocks, 3, 777, 2),
+                  fmt::format("{}, {}", model, blocks));
+    expect_same(divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", blocks, 3, 77), 2,
+                        1.25),
+                blocks);
+    expect_same_offloaded(job("gpt2", GetParam(), "2xH200", "bf16-pure", blocks, 3, 512), blocks);
+  }
+}
+
 TEST_P(EveryStage, of_every_precision_and_world_is_predicted_to_the_byte) {
   for (const char* precision : {"fp32", "bf16-pure", "bf16-master", "fp16-master"})
     for (const char* cluster : {"1xH200", "2xH200", "8xH200", "2x8xH200"})

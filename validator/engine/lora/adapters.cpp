@@ -12,20 +12,21 @@ template <typename Visit>
 void for_each_part(const LinearAdapters& of, const Tensor& y, const Tensor& b, Visit&& visit) {
   std::int64_t first_row = 0, first_column = 0;
   for (const LayerRows& part : of.parts) {
-    const std::int64_t rank = b.width();
+    const std::int64_t rank = b.width(), rows = of.experts * part.count;
     visit(Columns{y, part.first, part.count}, Columns{of.low, first_column, rank},
-          all_of(b.row_range(first_row, part.count)));
-    first_row += part.count;
+          all_of(b.row_range(first_row, rows)));
+    first_row += rows;
     first_column += rank;
   }
 }
 
 }  // namespace
 
-Tensor of_expert(const Tensor& all, std::int64_t e) {
+Tensor of_experts(const Tensor& all, const ExpertRows& which) {
   if (all.empty()) return all;
   const std::int64_t rows = all.shape[1], columns = all.shape[2];
-  return all.slice(e * rows * columns, rows * columns).view({rows, columns});
+  const std::int64_t below = which.experts * rows;
+  return all.slice(which.expert * rows * columns, below * columns).view({below, columns});
 }
 
 LowRank allocate_low_rank(Arena& arena, const std::string& name,
@@ -44,14 +45,21 @@ LowRank allocate_low_rank(Arena& arena, const std::string& name,
 }
 
 void LinearAdapters::repeat(Backend& device, const Tensor& x) const {
-  if (!parts.empty()) device.linear_forward(low, x, a, {});
+  if (parts.empty()) return;
+  device.multiply_columns(
+      {.c = all_of(low), .a = all_of(x), .b = all_of(a), .b_transposed = true, .bands = experts});
 }
 
 void LinearAdapters::forward(Backend& device, const Tensor& y, const Tensor& x) const {
   repeat(device, x);
   for_each_part(*this, y, b, [&](const Columns& out, const Columns& in, const Columns& factor) {
-    device.multiply_columns(
-        {.c = out, .a = in, .b = factor, .b_transposed = true, .scale = scale, .accumulate = true});
+    device.multiply_columns({.c = out,
+                             .a = in,
+                             .b = factor,
+                             .b_transposed = true,
+                             .scale = scale,
+                             .accumulate = true,
+                             .bands = experts});
   });
 }
 
@@ -63,17 +71,24 @@ void LinearAdapters::backward(Backend& device, const Tensor& dy, const Tensor& x
                              .b = in,
                              .a_transposed = true,
                              .scale = scale,
-                             .accumulate = accumulate});
+                             .accumulate = accumulate,
+                             .bands = experts});
   });
   for_each_part(*this, dy, b, [&](const Columns& out, const Columns& in, const Columns& factor) {
-    device.multiply_columns({.c = in, .a = out, .b = factor, .scale = scale});
+    device.multiply_columns({.c = in, .a = out, .b = factor, .scale = scale, .bands = experts});
   });
-  device.linear_backward_weight(da, low, x, accumulate);
+  device.multiply_columns({.c = all_of(da),
+                           .a = all_of(low),
+                           .b = all_of(x),
+                           .a_transposed = true,
+                           .accumulate = accumulate,
+                           .bands = experts});
 }
 
 void LinearAdapters::add_input_gradient(Backend& device, const Tensor& dx) const {
   if (parts.empty()) return;
-  device.multiply_columns({.c = all_of(dx), .a = all_of(low), .b = all_of(a), .accumulate = true});
+  device.multiply_columns(
+      {.c = all_of(dx), .a = all_of(low), .b = all_of(a), .accumulate = true, .bands = experts});
 }
 
 void LinearAdapters::backward_of_no_rows(Backend& device) const {
@@ -99,13 +114,14 @@ LinearAdapters BlockAdapters::beside(Linear l, const ExpertRows& rows) const {
   if (!has(l)) return {};
   const AdapterParameters::OfLinear& of = parameters->of(l);
   return {.parts = of.parts,
-          .a = of_expert(experts.weight(of.a), rows.expert),
-          .b = of_expert(experts.weight(of.b), rows.expert),
-          .da = of_expert(experts.slope(of.a), rows.expert),
-          .db = of_expert(experts.slope(of.b), rows.expert),
+          .a = of_experts(experts.weight(of.a), rows),
+          .b = of_experts(experts.weight(of.b), rows),
+          .da = of_experts(experts.slope(of.a), rows),
+          .db = of_experts(experts.slope(of.b), rows),
           .low = low[static_cast<std::size_t>(l)].row_range(rows.first, rows.count),
           .scale = parameters->scale,
-          .accumulate = experts.gradient.accumulate};
+          .accumulate = experts.gradient.accumulate,
+          .experts = rows.experts};
 }
 
 }  // namespace shardplan::validator

@@ -38,6 +38,8 @@ struct LinearAdapters {
   Tensor low;                        ///< [rows, parts · rank]
   float scale = 1;
   bool accumulate = false;  ///< gradients are added to what is there
+  /// Of as many experts, which lie one behind the other with as many rows each; of one part.
+  std::int64_t experts = 1;
 
   void forward(Backend& device, const Tensor& y, const Tensor& x) const;
   /// As far as the backward pass reads it.
@@ -50,10 +52,11 @@ struct LinearAdapters {
   void backward_of_no_rows(Backend& device) const;
 };
 
-/// The slots of an expert among those of a rank.
+/// The slots of an expert among those of a rank; or of several, one behind the other.
 struct ExpertRows {
-  std::int64_t expert = 0;  ///< of those here
+  std::int64_t expert = 0;  ///< of those here, the first
   std::int64_t first = 0, count = 0;
+  std::int64_t experts = 1;  ///< which share the slots evenly
 };
 
 /// Those of one block in one pass; without parameters there are none.
@@ -76,7 +79,8 @@ struct BlockAdapters {
   bool has(Linear l) const { return parameters != nullptr && !parameters->of(l).parts.empty(); }
 };
 
-/// The matrix of expert `e` in [experts, rows, columns]; nothing of nothing.
-Tensor of_expert(const Tensor& all, std::int64_t e);
+/// The matrices of such experts in [experts, rows, columns], one below the other; nothing of
+/// nothing.
+Tensor of_experts(const Tensor& all, const ExpertRows& which);
 
 }  // namespace shardplan::validator

@@ -14,11 +14,9 @@
 namespace shardplan::validator {
 namespace {
 
-/// A matrix of one of a rank's experts.
-struct ExpertLinear {
-  Linear linear;
-  std::int64_t expert;
-};
+Columns all_columns(const Tensor& x) {
+  return {x, 0, x.width()};
+}
 
 class ExpertMlp final : public Mlp {
  public:
@@ -149,11 +147,14 @@ class ExpertMlp final : public Mlp {
     ranks.experts->receive(a.entered, spec_.experts_here());
   }
 
-  /// Calls visit(its rows) for each of this rank's experts.
+  /// Calls visit(rows) for this rank's experts: for all together where each has as many rows,
+  /// unless they are to be `apart`, else for each.
   template <typename Visit>
-  void for_each_expert(const MlpActivations& a, Visit&& visit) const {
+  void for_experts(const MlpActivations& a, bool apart, Visit&& visit) const {
+    const std::int64_t here = spec_.experts_here();
+    if (capacity_ > 0 && !apart) return visit(ExpertRows{.count = slots_, .experts = here});
     std::int64_t first = 0;
-    for (std::int64_t e = 0; e < spec_.experts_here(); ++e) {
+    for (std::int64_t e = 0; e < here; ++e) {
       const std::int64_t count =
           capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
                         : slots_given((*a.counted)[static_cast<std::size_t>(e)], multiple_);
@@ -161,30 +162,41 @@ class ExpertMlp final : public Mlp {
       first += count;
     }
   }
+  /// What is made of a matrix before it is multiplied with has room for one.
+  static bool apart(const MlpParameters& p) {
+    return p.linears.quantized().any_experts() || p.linears.fp8().any();
+  }
 
   int index_of(Linear l) const {
     return l == Linear::up ? parameters_.up_weight : parameters_.down_weight;
   }
 
   /// Of elements; what has 4 bits is there until the next one is asked for.
-  Tensor weight(const MlpRanks& ranks, const MlpParameters& p, const ExpertLinear& of) const {
+  Tensor weight(const MlpRanks& ranks, const MlpParameters& p, Linear l,
+                const ExpertRows& r) const {
     const BlockQuantized& quantized = p.linears.quantized();
-    if (quantized.any_experts()) return quantized.weight(device(ranks), of.linear, of.expert);
-    return of_expert(p.experts.weight(index_of(of.linear)), of.expert);
+    if (quantized.any_experts()) return quantized.weight(device(ranks), l, r.expert);
+    return of_experts(p.experts.weight(index_of(l)), r);
   }
 
   void linear_forward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
                       const MlpActivations& a, const Tensor& y, const Tensor& x) const {
-    for_each_expert(a, [&](const ExpertRows& r) {
+    for_experts(a, apart(p), [&](const ExpertRows& r) {
       if (r.count == 0) return;
-      const Tensor w = weight(ranks, p, {l, r.expert});
+      const Tensor w = weight(ranks, p, l, r);
       const Tensor in = x.row_range(r.first, r.count), out = y.row_range(r.first, r.count);
-      if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
-        Fp8Linear(ranks.tensor, fp8, l, r.expert).forward(out, in, w, {});
-      } else {
-        device(ranks).linear_forward(out, in, w, {});
-      }
-      p.linears.adapters().beside(l, r).forward(device(ranks), out, in);
+      if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any())
+        return Fp8Linear(ranks.tensor, fp8, l, r.expert).forward(out, in, w, {});
+      device(ranks).multiply_columns({.c = all_columns(out),
+                                      .a = all_columns(in),
+                                      .b = all_columns(w),
+                                      .b_transposed = true,
+                                      .bands = r.experts});
+    });
+    for_experts(a, false, [&](const ExpertRows& r) {
+      if (r.count == 0) return;
+      p.linears.adapters().beside(l, r).forward(device(ranks), y.row_range(r.first, r.count),
+                                                x.row_range(r.first, r.count));
     });
   }
 
@@ -193,35 +205,46 @@ class ExpertMlp final : public Mlp {
   bool linear_backward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
                        const MlpActivations& a, const Tensor& dy, const Tensor& x) const {
     const bool needs_input = p.linears.adapters().needs_input(l);
-    for_each_expert(a, [&](const ExpertRows& r) {
+    for_experts(a, false, [&](const ExpertRows& r) {
       const LinearAdapters beside = p.linears.adapters().beside(l, r);
-      const Tensor slope = of_expert(p.experts.slope(index_of(l)), r.expert);
-      const bool add = p.experts.gradient.accumulate;
-      if (r.count == 0) {
-        if (!slope.empty() && !add) device(ranks).zero(slope);
-        return beside.backward_of_no_rows(device(ranks));
-      }
-      const Tensor rows = x.row_range(r.first, r.count), drows = dy.row_range(r.first, r.count);
-      beside.backward(device(ranks), drows, rows);
-      if (!needs_input) return;
-      matrix_backward(ranks, p, {l, r.expert}, slope, drows, rows);
-      beside.add_input_gradient(device(ranks), rows);
+      if (r.count == 0) return beside.backward_of_no_rows(device(ranks));
+      beside.backward(device(ranks), dy.row_range(r.first, r.count), x.row_range(r.first, r.count));
     });
-    return needs_input;
+    for_experts(a, apart(p), [&](const ExpertRows& r) {
+      const Tensor slope = of_experts(p.experts.slope(index_of(l)), r);
+      if (r.count == 0) {
+        if (!slope.empty() && !p.experts.gradient.accumulate) device(ranks).zero(slope);
+      } else if (needs_input) {
+        matrices_backward(ranks, p, l, r, slope, dy, x);
+      }
+    });
+    if (!needs_input) return false;
+    for_experts(a, false, [&](const ExpertRows& r) {
+      if (r.count == 0) return;
+      p.linears.adapters().beside(l, r).add_input_gradient(device(ranks),
+                                                           x.row_range(r.first, r.count));
+    });
+    return true;
   }
 
-  /// Of one expert: its weight's gradient, if there is a slope, then that of its rows, in their
-  /// place.
-  void matrix_backward(const MlpRanks& ranks, const MlpParameters& p, const ExpertLinear& of,
-                       const Tensor& slope, const Tensor& drows, const Tensor& rows) const {
-    const Tensor w = weight(ranks, p, of);
+  /// Their weights' gradients, if there is a slope, then those of their rows, in their place.
+  void matrices_backward(const MlpRanks& ranks, const MlpParameters& p, Linear l,
+                         const ExpertRows& r, const Tensor& slope, const Tensor& dy,
+                         const Tensor& x) const {
+    const Tensor w = weight(ranks, p, l, r);
+    const Tensor rows = x.row_range(r.first, r.count), drows = dy.row_range(r.first, r.count);
     const bool add = p.experts.gradient.accumulate;
-    if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any()) {
-      Fp8Linear(ranks.tensor, fp8, of.linear, of.expert).backward(slope, add, rows, drows, rows, w);
-      return;
-    }
-    if (!slope.empty()) device(ranks).linear_backward_weight(slope, drows, rows, add);
-    device(ranks).linear_backward_input(rows, drows, w);
+    if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any())
+      return Fp8Linear(ranks.tensor, fp8, l, r.expert).backward(slope, add, rows, drows, rows, w);
+    if (!slope.empty())
+      device(ranks).multiply_columns({.c = all_columns(slope),
+                                      .a = all_columns(drows),
+                                      .b = all_columns(rows),
+                                      .a_transposed = true,
+                                      .accumulate = add,
+                                      .bands = r.experts});
+    device(ranks).multiply_columns(
+        {.c = all_columns(rows), .a = all_columns(drows), .b = all_columns(w), .bands = r.experts});
   }
 
   DecoderSpec spec_;  ///< of this rank's part

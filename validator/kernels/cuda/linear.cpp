@@ -1,7 +1,7 @@
 #include "kernels/cuda/linear.h"
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 #include <string>
 
 #include "kernels/cuda/matmul.h"
@@ -21,6 +21,7 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
 }  // namespace
 
 Linear::Shape Linear::Shape::rounded() const {
+  if (bands > 1) return *this;
   Shape shape = *this;
   std::int64_t& tokens = transpose_b ? shape.k : shape.n;
   tokens = rounded_tokens(tokens);
@@ -46,15 +47,18 @@ struct Linear::Plan {
   Plan& operator=(const Plan&) = delete;
 
   static MatmulExtent extent_of_a(const Shape& s) {
-    return s.transpose_a ? MatmulExtent{s.k, s.m, s.a_stride} : MatmulExtent{s.m, s.k, s.a_stride};
+    return s.transpose_a ? MatmulExtent{s.k, s.m, s.a_stride, s.bands}
+                         : MatmulExtent{s.m, s.k, s.a_stride, s.bands};
   }
   static MatmulExtent extent_of_b(const Shape& s) {
-    return s.transpose_b ? MatmulExtent{s.n, s.k, s.b_stride} : MatmulExtent{s.k, s.n, s.b_stride};
+    return s.transpose_b ? MatmulExtent{s.n, s.k, s.b_stride, s.bands}
+                         : MatmulExtent{s.k, s.n, s.b_stride, s.bands};
   }
-  static MatmulExtent extent_of_c(const Shape& s) { return {s.m, s.n, s.c_stride}; }
+  static MatmulExtent extent_of_c(const Shape& s) { return {s.m, s.n, s.c_stride, s.bands}; }
 
   /// For the tokens of `shape`, whose rounded shape is the plan's.
   void resize(const Shape& shape) const {
+    if (shape.bands > 1) return;  // of one shape alone
     a.resize(extent_of_a(shape));
     b.resize(extent_of_b(shape));
     c.resize(extent_of_c(shape));
@@ -129,6 +133,11 @@ void Linear::multiply_columns(const Launch& launch, const ColumnProduct& o) {
   // Of a matrix the elements from the first one of its columns on.
   const auto from = [](const Columns& x) { return x.of.slice(x.first, x.of.numel() - x.first); };
   const Tensor c = from(o.c), a = from(o.a), b = from(o.b);
+  const auto rows = [&](const Columns& x) { return x.of.rows() / o.bands; };
+  std::int64_t alignment = common_alignment({&c, &a, &b});
+  if (o.bands > 1)  // each band begins where the one before ends
+    for (const Columns* x : {&o.c, &o.a, &o.b})
+      alignment = std::gcd(alignment, rows(*x) * x->of.width() * size_of(o.c.of.dtype));
   // Row by row c is cᵀ = bᵀ aᵀ column by column.
   const Shape shape{.dtype = o.c.of.dtype,
                     .transpose_a = o.b_transposed,
@@ -136,12 +145,13 @@ void Linear::multiply_columns(const Launch& launch, const ColumnProduct& o) {
                     .bias = false,
                     .accumulate = o.accumulate,
                     .m = o.c.count,
-                    .n = o.c.of.rows(),
-                    .k = o.b_transposed ? o.b.count : o.b.of.rows(),
+                    .n = rows(o.c),
+                    .k = o.b_transposed ? o.b.count : rows(o.b),
                     .a_stride = o.b.of.width(),
                     .b_stride = o.a.of.width(),
                     .c_stride = o.c.of.width(),
-                    .alignment = common_alignment({&c, &a, &b})};
+                    .alignment = alignment,
+                    .bands = o.bands};
   multiply(launch, shape, c, b, a, {}, o.scale);
 }
 

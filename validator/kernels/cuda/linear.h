@@ -48,6 +48,7 @@ class Linear {
     std::int64_t b_stride;
     std::int64_t c_stride;
     std::int64_t alignment;  ///< bytes, of the least aligned operand
+    std::int64_t bands = 1;  ///< as many products, of the elements behind those of the one before
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
     /// With rounded tokens (matmul.h).

@@ -45,6 +45,7 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 /// Columns lie one after the other, `stride` elements apart.
 struct MatmulExtent {
   std::int64_t rows, columns, stride;
+  std::int64_t bands = 1;  ///< as many matrices, each behind the columns of the one before
 };
 
 struct MatmulLayout {
@@ -53,11 +54,15 @@ struct MatmulLayout {
         cublasLtMatrixLayoutCreate(&layout, matmul_type(dtype), static_cast<std::uint64_t>(of.rows),
                                    static_cast<std::uint64_t>(of.columns), of.stride),
         "cublasLtMatrixLayoutCreate");
+    if (of.bands == 1) return;
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(of.bands));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, of.stride * of.columns);
   }
   ~MatmulLayout() { cublasLtMatrixLayoutDestroy(layout); }
   MatmulLayout(const MatmulLayout&) = delete;
   MatmulLayout& operator=(const MatmulLayout&) = delete;
 
+  /// Of one band.
   void resize(const MatmulExtent& to) const {
     set(CUBLASLT_MATRIX_LAYOUT_ROWS, static_cast<std::uint64_t>(to.rows));
     set(CUBLASLT_MATRIX_LAYOUT_COLS, static_cast<std::uint64_t>(to.columns));

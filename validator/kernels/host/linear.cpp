@@ -27,15 +27,21 @@ auto widened(const Tensor& x) {
 template <typename T>
 using Strided = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
 
+/// Which of so many equal shares of a matrix's rows.
+struct Band {
+  std::int64_t index, bands;
+};
+
 template <typename T>
-Strided<T> strided(const Columns& x) {
-  return Strided<T>(x.of.as<T>() + x.first, x.of.rows(), x.count,
+Strided<T> strided(const Columns& x, const Band& band) {
+  const std::int64_t rows = x.of.rows() / band.bands;
+  return Strided<T>(x.of.as<T>() + band.index * rows * x.of.width() + x.first, rows, x.count,
                     Eigen::OuterStride<>(x.of.width()));
 }
 
 template <typename T>
-Matrix<Wide<T>> operand(const Columns& x, bool transposed) {
-  const Matrix<Wide<T>> wide = strided<T>(x).template cast<Wide<T>>();
+Matrix<Wide<T>> operand(const Columns& x, bool transposed, const Band& band) {
+  const Matrix<Wide<T>> wide = strided<T>(x, band).template cast<Wide<T>>();
   return transposed ? Matrix<Wide<T>>(wide.transpose()) : wide;
 }
 
@@ -90,11 +96,14 @@ void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) {
 void multiply_columns(const ColumnProduct& o) {
   dispatch(o.c.of.dtype, [&](auto zero) {
     using T = decltype(zero);
-    Matrix<Wide<T>> product = operand<T>(o.a, o.a_transposed) * operand<T>(o.b, o.b_transposed);
-    product *= static_cast<Wide<T>>(o.scale);
-    Strided<T> c = strided<T>(o.c);
-    if (o.accumulate) product += c.template cast<Wide<T>>();
-    c = product.template cast<T>();
+    for (Band band{0, o.bands}; band.index < o.bands; ++band.index) {
+      Matrix<Wide<T>> product =
+          operand<T>(o.a, o.a_transposed, band) * operand<T>(o.b, o.b_transposed, band);
+      product *= static_cast<Wide<T>>(o.scale);
+      Strided<T> c = strided<T>(o.c, band);
+      if (o.accumulate) product += c.template cast<Wide<T>>();
+      c = product.template cast<T>();
+    }
   });
 }
 
