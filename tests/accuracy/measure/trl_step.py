@@ -2,7 +2,14 @@
 answers with a verdict, or prompts that the model answers itself."""
 import random
 
-from datasets import Dataset
+import stand_in_datasets
+
+try:
+    from datasets import Dataset
+except ImportError:
+    stand_in_datasets.install()
+    from datasets import Dataset
+
 from trl import (DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer,
                  SFTConfig, SFTTrainer)
 
@@ -21,13 +28,13 @@ def _algorithm(work):
 
 
 def _sample(work, index):
-    """Texts whose tokens fill the job's sequence, the end of text included; those to be packed have half of it to all."""
+    """Texts whose tokens fill the job's sequence, the end of text included: rows as packing leaves them, too."""
     if _algorithm(work) == "grpo":
         return {"prompt": text(work["prompt_length"])}
     length = work["sequence_length"]
     prompt, answer = length // 2, length - length // 2 - 1
     if _algorithm(work) == "sft":
-        return {"text": text(random.randint(prompt, length - 1) if work.get("packing") else length - 1)}
+        return {"text": text(length - 1)}
     if _algorithm(work) == "kto":
         return {"prompt": text(prompt), "completion": text(answer), "label": index % 2 == 0}
     if _algorithm(work) == "reward":
@@ -36,8 +43,6 @@ def _sample(work, index):
 
 
 def _lengths(work):
-    if _algorithm(work) == "sft" and work.get("packing"):
-        return {"max_length": work["sequence_length"], "packing": True, "packing_strategy": "wrapped"}
     if _algorithm(work) == "grpo":
         return {"max_completion_length": work["new_tokens"], "num_generations": 4,
                 "generation_kwargs": {"min_new_tokens": work["new_tokens"]},
