@@ -165,6 +165,7 @@ void CompiledRun::run() {
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
+  run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
 }
 
