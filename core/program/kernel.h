@@ -57,8 +57,9 @@ enum class Issue : std::uint8_t {
   redispatched,  ///< the same where it is computed again, or its kept result is taken
   fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
   fused_node,    ///< the same in the backward pass
+  narrow,        ///< a product of torchao's tensors in fp8, whose operations go through Python
 };
-inline constexpr std::size_t kIssues = 21;
+inline constexpr std::size_t kIssues = 22;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);
