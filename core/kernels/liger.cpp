@@ -32,7 +32,7 @@ constexpr std::string_view kExperts =
 constexpr std::string_view kTowers =
     "what Liger's kernels keep of a network that reads images is not described";
 
-/// Granite, Nemotron, most vision models and others that Liger patches have no network here.
+/// Nemotron, most vision models and others that Liger patches are not described.
 constexpr std::array kPatches{
     LigerPatch{"llama", kLlama | kLoss, kLlama},
     LigerPatch{"qwen2", kLlama | kLoss, kLlama},
@@ -45,18 +45,26 @@ constexpr std::array kPatches{
     LigerPatch{"gemma3_text", kGemma | kLoss, kGemma, false},
     // Of OLMo 2 the norms of layers; those of queries and keys stay as they are.
     LigerPatch{"olmo2", kLlama | kLoss, kLlama, false},
+    LigerPatch{"olmo3", kLlama | kLoss, kLlama, false},
+    LigerPatch{"exaone4", kLlama | kLoss, kLlama, false},
+    LigerPatch{"smollm3", kLlama | kLoss, kLlama},
+    LigerPatch{"hunyuan_v1_dense", kLlama | kLoss, kLlama},
+    // Its logits are scaled, which the fused loss does not do.
+    LigerPatch{"granite", (kLlama & ~kFusedLoss) | kLoss, (kLlama & ~kFusedLoss) | kLoss, true, 0,
+               kFusedLoss},
+    LigerPatch{"ministral", kLlama | kLoss, kLlama, true, kLoss},
     LigerPatch{"glm4", kNorm | kSwiglu | kFusedLoss | kLoss, kNorm | kSwiglu | kFusedLoss, false},
-    LigerPatch{"mixtral", kLlama | kLoss, kLlama, true, 0, kExperts},
-    LigerPatch{"qwen3_moe", kLlama | kLoss, kLlama, true, 0, kExperts},
+    LigerPatch{"mixtral", kLlama | kLoss, kLlama, true, 0, 0, kExperts},
+    LigerPatch{"qwen3_moe", kLlama | kLoss, kLlama, true, 0, 0, kExperts},
     LigerPatch{"deepseek_v2", kNorm | kSwiglu | kFusedLoss | kLoss, kNorm | kSwiglu | kFusedLoss,
-               true, 0, kExperts},
+               true, 0, 0, kExperts},
     LigerPatch{"deepseek_v3", kNorm | kSwiglu | kFusedLoss | kLoss, kNorm | kSwiglu | kFusedLoss,
-               true, 0, kExperts},
-    LigerPatch{"qwen2_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
-    LigerPatch{"qwen2_5_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
-    LigerPatch{"qwen3_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
-    LigerPatch{"qwen3_vl_moe", kLlama | kLoss, kLlama, true, 0, kTowers},
-    LigerPatch{"gpt_oss", kLlama | kLoss, kLlama & ~kSwiglu, true, 0, kExperts},
+               true, 0, 0, kExperts},
+    LigerPatch{"qwen2_vl", kLlama | kLoss, kLlama, true, 0, 0, kTowers},
+    LigerPatch{"qwen2_5_vl", kLlama | kLoss, kLlama, true, 0, 0, kTowers},
+    LigerPatch{"qwen3_vl", kLlama | kLoss, kLlama, true, 0, 0, kTowers},
+    LigerPatch{"qwen3_vl_moe", kLlama | kLoss, kLlama, true, 0, 0, kTowers},
+    LigerPatch{"gpt_oss", kLlama | kLoss, kLlama & ~kSwiglu, true, 0, 0, kExperts},
 };
 
 std::vector<std::string_view> names_of(std::uint32_t names) {
@@ -111,6 +119,12 @@ std::optional<DivisionProblem> kernel_problem(std::string_view model_type,
         fmt::format("torch, or a model of type {}", fmt::join(patched_types(), ", "))};
   if (!patch->refused.empty())
     return DivisionProblem{"kernels", say("{}: {}", model_type, patch->refused), "torch"};
+  if (const std::uint32_t stops = request.names & patch->stops; stops != 0)
+    return DivisionProblem{
+        "kernels",
+        fmt::format("Liger-Kernel 0.8.5 stops: {} is not implemented for model type {}",
+                    listed(stops), model_type),
+        listed(patch->takes)};
   if (const std::uint32_t unknown = request.names & ~patch->takes; unknown != 0)
     return DivisionProblem{
         "kernels",

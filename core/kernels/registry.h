@@ -22,6 +22,7 @@ struct LigerPatch {
   bool norms_in_place = true;
   /// Names that its function takes without effect in transformers 5.
   std::uint32_t without_effect = 0;
+  std::uint32_t stops = 0;        ///< names that its function raises an error for
   std::string_view refused = {};  ///< why such a network cannot be estimated; empty: it can
 };
 

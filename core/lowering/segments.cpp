@@ -206,6 +206,20 @@ std::int64_t brought_bytes(const Model& model, const Sizes& sizes) {
                      bytes(elements(model.facts.brings, sizes)));
 }
 
+/// The last segment comes first.
+std::vector<Event> compiler_trials(const ModelRun& run) {
+  std::vector<Event> trials;
+  for (auto s = run.segments.rbegin(); s != run.segments.rend(); ++s)
+    for (const TapeEvent& e : s->forward.trials) {
+      Event block;
+      block.kind = e.kind == TapeEvent::Kind::alloc ? Event::Kind::alloc : Event::Kind::free;
+      block.category = e.category;
+      block.bytes = e.bytes;
+      trials.push_back(block);
+    }
+  return trials;
+}
+
 /// Whether the last block of a segment is checkpointed.
 bool ends_checkpointed(const Model& model, const Plan& plan, const CheckpointedBlocks& which,
                        std::size_t segment) {
@@ -268,6 +282,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_kept.assign(run.shared_kept.size(), true);
   }
   find_last_users(model, run);
+  run.trials = compiler_trials(run);
   return run;
 }
 

@@ -54,6 +54,7 @@ struct ModelRun {
   /// Alive from the begin of the forward pass until the end of the backward pass.
   std::int64_t held_throughout = 0;
   Stream pool = Stream::compute;  ///< of that, and of what compiled passes allocate
+  std::vector<Event> trials;      ///< of the compiler, before the first step
   std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
 

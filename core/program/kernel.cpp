@@ -88,6 +88,10 @@ std::string_view name_of(Issue issue) {
       return "redispatched";
     case Issue::fused:
       return "fused";
+    case Issue::narrow:
+      return "narrow";
+    case Issue::guard:
+      return "guard";
     case Issue::fused_node:
       return "fused_node";
     case Issue::library:

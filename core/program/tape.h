@@ -131,6 +131,8 @@ struct TapeRun {
   std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
   std::vector<TapeExchange> exchanges;   ///< of both passes
   TapeRows forward_rows, backward_rows;
+  /// Allocations and frees of a compiler before the first step.
+  std::vector<TapeEvent> trials;
   double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
   /// infer: what the model's forward has names for (Graph::name_in_model), to be freed when it

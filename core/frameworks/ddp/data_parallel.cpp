@@ -191,6 +191,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
               std::vector<bool>(model.parameters.size(), false)};
   const std::vector<SegmentRepeat> forward = whole_segments(run);
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
+  b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     b.once(2, std::exchange(rebuild.dropped, {}));

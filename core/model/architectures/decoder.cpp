@@ -100,7 +100,8 @@ ValueId norm_at(Graph& g, const DecoderDescription& d, const DecoderLayer& l, No
 ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<NormModule>& norms,
                    ValueId x) {
   if (norms.empty()) return x;
-  if (d.query_key_norm == QueryKeyNorm::whole)  // OLMo 2's, which Liger leaves as they are
+  // OLMo 2's and Hunyuan's, which Liger leaves as they are.
+  if (d.query_key_norm == QueryKeyNorm::whole || d.norms_turned)
     return normalize_unpatched(g, d.query_key_kind, norms.front(), x);
   if (d.query_key_norm != QueryKeyNorm::each_head_own)
     return normalize(g, d.query_key_kind, norms.front(), x,

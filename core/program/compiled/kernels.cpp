@@ -1,5 +1,6 @@
 #include "program/compiled/kernels.h"
 
+#include "program/compiled/padding.h"
 #include "program/tape/kernels.h"
 #include "program/tape/widened.h"
 
@@ -17,6 +18,19 @@ Kernel attention_of(const Node& node, const Op& op, const tape::GraphView& view,
   kernel.causal = kernel.causal && !kernel.masked;
   if (node.backward) kernel.kind = KernelKind::attention_backward;
   return kernel;
+}
+
+/// The kernel of a product whose operands are copies with longer rows, and that of the weight's.
+tape::KernelList with_aligned_operands(const Node& node, Kernel product) {
+  tape::KernelList list;
+  if (node.workspace > 0)
+    list.add(tape::memory_kernel(KernelKind::triton_pointwise, Issue::nested, product.type,
+                                 2 * static_cast<double>(node.workspace),
+                                 static_cast<double>(node.workspace / size_of(product.type))));
+  for (std::int64_t* width : {&product.m, &product.n, &product.k})
+    *width = padded_columns(*width, product.type);
+  list.add(product);
+  return list;
 }
 
 /// What a model's own code starts; also copies outside of the graphs.
@@ -67,12 +81,14 @@ tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::
   }
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) return list;
   if (!node.backward) {
+    if (node.aligned) return with_aligned_operands(node, tape::product_kernel(view, op, node.type));
     list = tape::widening_kernels(view, op, Issue::nested);
     list.add(tape::product_kernel(view, op, node.type));
     return list;
   }
   const tape::LinearBackwardKernels both = tape::linear_backward_kernels(view, op, node.type);
   const std::optional<Kernel>& kernel = node.of_weight ? both.weight : both.input;
+  if (kernel && node.aligned) return with_aligned_operands(node, *kernel);
   if (kernel) list.add(*kernel);
   return list;
 }

@@ -71,6 +71,7 @@ struct Node {
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter
   bool by_heads = false;            ///< it lies head by head, as attention reads and makes it
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
+  bool aligned = false;             ///< product: of operands with rows as long as those (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
   bool untagged = false;  ///< made within a function of autograd, whose results no checkpoint tags

@@ -11,6 +11,7 @@
 
 #include "program/compiled/nodes.h"
 #include "program/compiled/tied_head.h"
+#include "program/compiled/trials.h"
 #include "program/tape/graph_view.h"
 
 namespace shardplan::compiled {
@@ -56,6 +57,7 @@ class Trace {
   /// What waits for the embeddings' gradient, where the head's weight is their table: the gradient
   /// of the logits and what the head read.
   std::vector<NodeId> held_for_table;
+  std::vector<TimedProduct> timed;  ///< in the order of the forward pass
 
  private:
   /// How a narrow copy of a tensor lies: row by row, or turned, as the other operand of a product.
@@ -96,6 +98,7 @@ class Trace {
   /// Elements of a row of the linear's result, rounded up to what products want; 0: it is that
   /// long.
   std::int64_t padded_row(std::size_t i) const;
+  ProductSize product_size(std::size_t i) const;
   std::int64_t padded_weight(std::size_t i) const;
   NodeId padded_copy(std::size_t i, NodeId g);
   NodeId narrow_input_product(std::size_t i, NodeId g);

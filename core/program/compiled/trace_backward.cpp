@@ -225,6 +225,7 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const NodeId made =
       add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
   graph.at(made).workspace = padded_weight(i);
+  graph.at(made).aligned = padded_row(i) > 0;
   // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
   // From three runs of BERT.
   if (op.bias != kNone)
@@ -254,8 +255,13 @@ std::int64_t Trace::padded_row(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
   const std::int64_t row = view_.parameter(op.weight).shape.front();
   const std::int64_t padded = padded_columns(row, graph.at(sides_[i][0]).type);
-  const ProductSize size{count(op.out) / row, view_.parameter(op.weight).shape.back(), row};
-  return padded != row && may_be_padded(size, options_.product_balance) ? padded : 0;
+  return padded != row && may_be_padded(product_size(i), options_.product_balance) ? padded : 0;
+}
+
+ProductSize Trace::product_size(std::size_t i) const {
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t row = view_.parameter(op.weight).shape.front();
+  return {count(op.out) / row, view_.parameter(op.weight).shape.back(), row};
 }
 
 /// One in four bits is widened by an operator of its own, from parameters alone: that is left to
@@ -276,6 +282,7 @@ void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
+  graph.at(product).aligned = padded_row(static_cast<std::size_t>(op_)) > 0;
   if (later)
     held_for_table = {g, x};
   else
@@ -291,6 +298,7 @@ NodeId Trace::weight_product(std::int32_t i, NodeId g) {
                                                      : add(NodeKind::product, {g, x},
                                                            view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
+  graph.at(product).aligned = padded_row(static_cast<std::size_t>(i)) > 0;
   return product;
 }
 

@@ -98,7 +98,11 @@ void Trace::linear(std::size_t i) {
   const NodeId w = weight(op, op.weight);
   sides_[i][0] = w;
   of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);
-  graph.at(of(op.out)).padded = padded_row(i) > 0;
+  if (const std::int64_t row = padded_row(i); row > 0) {
+    graph.at(of(op.out)).padded = graph.at(of(op.out)).aligned = true;
+    timed.push_back({product_size(i), row, graph.at(w).type, view_.state(op.in[0]).needs_grad,
+                     view_.trains(op.weight)});
+  }
   // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit), in a
   // function of autograd (MatMul4Bit).
   graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);

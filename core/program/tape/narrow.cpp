@@ -11,6 +11,11 @@ std::int64_t elements_of(const GraphView& view, ValueId value) {
   return elements(view.extent_of(value), view.sizes());
 }
 
+/// Of a product's kernels.
+Issue first_of(const ProductRecipe& recipe, Issue otherwise) {
+  return recipe.cast == OperandCast::eager ? Issue::narrow : otherwise;
+}
+
 }  // namespace
 
 NarrowOperands::~NarrowOperands() {
@@ -86,9 +91,10 @@ void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first
   p_.storages.unref(allocate(size_of(type)));
   launch(KernelKind::elementwise, first, 2 * width);
   launch(KernelKind::row_reduction, Issue::nested, width);
-  constexpr std::int32_t kScaleKernels = 6;
+  // Of rows it is rounded to a power of two: a logarithm, its floor and an exponential.
+  const std::int32_t scale_kernels = recipe_.by_rows ? 8 : 5;
   Kernel scale = memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 64, 8);
-  scale.calls = kScaleKernels;
+  scale.calls = scale_kernels;
   p_.writer.launch(scale);
   const StorageId wide = allocate(kWide);
   const StorageId scaled = allocate(kWide);
@@ -118,7 +124,7 @@ void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool
   const DType input = view.read_type(op, 0), weight = view.parameter_type(op.weight);
   const ProductRecipe& recipe = view.recipe();
   if (recipe.cast != OperandCast::kept) {
-    operands.cast(inputs, input, Issue::python);
+    operands.cast(inputs, input, first_of(recipe, Issue::python));
     if (!view.has_narrow_weight(op)) operands.cast(weights, weight, Issue::nested);
     return;
   }
@@ -138,7 +144,7 @@ void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& opera
   const DType type = view.state(op.out).dtype;
   if (view.recipe().cast == OperandCast::kept)
     return operands.cast_both(results, type, Issue::autograd, 0);
-  operands.cast(results, type, Issue::autograd);
+  operands.cast(results, type, first_of(view.recipe(), Issue::autograd));
   if (!view.has_narrow_weight(op))
     operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
   operands.turn(view.parameter(op.weight).numel);
@@ -147,7 +153,8 @@ void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& opera
 
 void narrow_for_weight(const GraphView& view, const Op& op, NarrowOperands& operands) {
   if (view.recipe().cast == OperandCast::kept) return;
-  operands.cast(elements_of(view, op.out), view.state(op.out).dtype, Issue::nested);
+  operands.cast(elements_of(view, op.out), view.state(op.out).dtype,
+                first_of(view.recipe(), Issue::nested));
   operands.cast(elements_of(view, op.in[0]), view.read_type(op, 0), Issue::nested);
   operands.turn(elements_of(view, op.out));
   operands.turn(elements_of(view, op.in[0]));

@@ -26,7 +26,7 @@ class Finished(Exception):
 
 def import_program(program):
     """What the program imports, before a GPU is touched."""
-    sys.modules["datasets"] = stand_in_datasets
+    stand_in_datasets.install()
     module, trainer = TRAINERS[program]
     importlib.import_module("openrlhf.cli." + program)
     # AutoTokenizer takes a model's own class, which would not split texts into words.

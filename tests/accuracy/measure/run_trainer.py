@@ -70,8 +70,8 @@ def measure_case(case, output):
     from trainer_model import build
     from trainer_step import host_bytes, measure
 
-    rlhf = case["job"]["workload"]["kind"] == "rlhf"
-    if rlhf:
+    by_trl = case["job"].get("trainer") == "trl"
+    if by_trl:
         from trl_step import measure as measure_trl
     if "ds_config" in case["job"].get("framework", {}):
         import deepspeed  # noqa: F401
@@ -84,7 +84,7 @@ def measure_case(case, output):
         calls = host_probe.calls()  # after the process group: all ranks at once, as they will train
         before = host_bytes()
         config, model = build(case, device)
-        if rlhf:
+        if by_trl:
             mine, timing = measure_trl(model, said, case["job"], rank, before, lambda: build(case, device)[1])
         else:
             mine, timing = measure(model, arguments, config, case["job"], rank, before)

@@ -4,7 +4,7 @@
 
 Compiling takes minutes of one core. As many cases as the GPU has memory for, by their predictions, go through their
 warm-up at once and then wait; each has its timed steps alone and ends. What it held on the device is what the driver
-says is used with it, less what is used without it. Cases for which there was no memory follow, each alone.
+says is used with it, less what is used without it. Cases for which there was no memory follow, again as many as have it.
 """
 import argparse
 import json
@@ -85,6 +85,18 @@ class Case:
         append_line(output, record)
 
 
+def _waves(cases, needs, memory):
+    """Cases that have the memory together, each in the first wave with room for it."""
+    waves = []
+    for case in cases:
+        found = next((wave for wave in waves if sum(needs[one.name] for one in wave) + needs[case.name] <= memory), None)
+        if found is None:
+            waves.append([case])
+        else:
+            found.append(case)
+    return waves
+
+
 def main():
     options = _arguments()
     begin = time.time()
@@ -97,15 +109,13 @@ def main():
     path = os.path.abspath(options.cases)
     cases = [Case(path, found[name], folder) for name in options.only]
     left = lambda: options.seconds - (time.time() - begin)
-    held, together, later = 0.0, [], []
-    for case in cases:
-        needs = predicted[case.name]["device"] / GIB + 1
-        (together if held + needs <= options.memory_gib else later).append(case)
-        held += needs if case in together else 0
-    for number, wave in enumerate([together, *[[case] for case in later]]):
+    needs = {case.name: predicted[case.name]["device"] / GIB + 1 for case in cases}
+    for wave in _waves(cases, needs, options.memory_gib):
+        if left() < 20:
+            break
         for case in wave:
             case.started.open()
-        until = min(options.compile_seconds if number == 0 else 1e9, left() - 10)
+        until = min(options.compile_seconds, left() - 10)
         end = time.time() + until
         while time.time() < end and not all(case.is_waiting() or case.has_ended() for case in wave):
             time.sleep(0.2)
@@ -117,6 +127,7 @@ def main():
             print(f"{time.time() - begin:5.0f} s {case.name}", flush=True)
     records = run_trainer._records(options.output)
     for case in cases:
+        case.started.end()
         case.started.close()
         run_trainer._show(found[case.name], records.get(case.name), predicted.get(case.name))
 

@@ -27,6 +27,13 @@ CASES = {
     "phi3": {"model_type": "phi3", **LLAMA_LIKE, "pad_token_id": 0},
     "olmo2": {"model_type": "olmo2", **LLAMA_LIKE},
     "glm4": {"model_type": "glm4", **LLAMA_LIKE, "head_dim": 32, "pad_token_id": 0},
+    "smollm3": {"model_type": "smollm3", **LLAMA_LIKE, "no_rope_layer_interval": 2, "pad_token_id": 0},
+    "olmo3": {"model_type": "olmo3", **LLAMA_LIKE},
+    "exaone4": {"model_type": "exaone4", **LLAMA_LIKE},
+    "hunyuan_v1_dense": {"model_type": "hunyuan_v1_dense", **LLAMA_LIKE, "head_dim": 32},
+    "granite": {"model_type": "granite", **LLAMA_LIKE, "residual_multiplier": 0.22, "logits_scaling": 8.0,
+                "embedding_multiplier": 12.0},
+    "ministral": {"model_type": "ministral", **LLAMA_LIKE, "head_dim": 32},
 }
 # Lists of kernels: all that Liger's function for the type has and that are not named are off.
 LISTS = {"liger": None, "cross_entropy": ["cross_entropy"], "rms_norm": ["rms_norm"]}

@@ -63,7 +63,8 @@ def _whole():
 def _quantized(job, config, device, stored):
     """As from_pretrained loads a checkpoint in few bits: saved first by rank 0, as there is none to load."""
     attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
-    folder = os.path.join(tempfile.gettempdir(), f"checkpoint-{os.getppid()}")  # of all ranks
+    ranks = os.getppid() if int(os.environ.get("WORLD_SIZE", 1)) > 1 else os.getpid()
+    folder = os.path.join(tempfile.gettempdir(), f"checkpoint-{ranks}")  # of all ranks
     first = int(os.environ.get("RANK", 0)) == 0
     with _whole():
         if first:

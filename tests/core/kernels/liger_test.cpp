@@ -46,6 +46,8 @@ TEST(Liger, RefusesAKernelThatATypeDoesNotTake) {
               HasSubstr("no geglu for model type llama"));
   EXPECT_THAT(refusal("glm4", R"("kernels": ["rope"])"), HasSubstr("no rope"));
   EXPECT_THAT(refusal("mistral", R"("kernels": ["cross_entropy"])"), HasSubstr("has no effect"));
+  EXPECT_THAT(refusal("granite", R"("kernels": ["fused_linear_cross_entropy"])"),
+              HasSubstr("fused_linear_cross_entropy is not implemented for model type granite"));
   EXPECT_THAT(refusal("mixtral", R"("kernels": "liger")"), HasSubstr("experts"));
 }
 

@@ -265,7 +265,7 @@ TEST(LayersWithAState, AreRefusedInGenerationAndShortConvolutionsUnderMegatron) 
 }
 
 TEST(LigersKernels, AreRefusedForFamiliesWhereTheyAreNotModelled) {
-  const ModelConfig config = load_model_config(Json::parse(R"({"model_type": "granite"})"), "c");
+  const ModelConfig config = load_model_config(Json::parse(R"({"model_type": "nemotron"})"), "c");
   EXPECT_THROW(build_model(config, {.requested = {.patches = true}}), InputError);
 }
 
