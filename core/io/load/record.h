@@ -53,6 +53,8 @@ struct Record {
   std::string file;
   Job job;
   Figures measured;
+  /// On its slowest rank's host (load/record_host.h).
+  std::optional<double> python_call_seconds;
   /// "connected": "everything". The process had run every kind of collective, and sends and
   /// receives, among all ranks before its step.
   bool connected = false;
