@@ -10,6 +10,7 @@
 #include "frameworks/registry.h"
 #include "load/calibration.h"
 #include "questions/estimate_job.h"
+#include "timing/part_factors.h"
 
 namespace shardplan {
 namespace {
@@ -76,22 +77,19 @@ void finish(GroupSummary& group) {
   for (ErrorSummary& s : group.figures) finish(s);
 }
 
-/// Nothing where the record has no step, or nobody timed its host.
-std::optional<double> step_seconds_as_probed(const Record& record, const Calibration& calibration) {
-  if (!record.python_call_seconds || !calibration.host ||
-      !record.measured[index_of(Figure::step_seconds)])
+/// Nothing where the record has no step, or nobody timed its host between steps.
+std::optional<double> step_seconds_as_timed(const Record& record, const Calibration& calibration) {
+  if (!record.python_call_between_steps || !record.measured[index_of(Figure::step_seconds)])
     return std::nullopt;
-  MeasuredHost host = *calibration.host;
-  host.python_call_seconds = *record.python_call_seconds;
   Calibration there = calibration;
-  there.time = on_host(there.time, host, *calibration.host, record.job.plan.cluster.gpu);
+  slow_host(there.time.host, host_factor_between_steps(*record.python_call_between_steps));
   return estimate_job(record.job, there).time.step_seconds;
 }
 
 void add(HostSummary& s, const Comparison& c) {
   const std::size_t step = index_of(Figure::step_seconds);
-  add(s.fitted, relative_error(c.predicted[step], c.measured[step]), c.name);
-  add(s.probed, relative_error(c.step_seconds_as_probed, c.measured[step]), c.name);
+  add(s.predicted, relative_error(c.predicted[step], c.measured[step]), c.name);
+  add(s.timed, relative_error(c.step_seconds_as_timed, c.measured[step]), c.name);
 }
 
 /// Groups in the order of `a.groups`, then all.
@@ -99,17 +97,17 @@ void add_hosts(Accuracy& a, AccuracyGroup by) {
   for (const GroupSummary& group : a.groups) a.hosts.push_back({group.name, {}, {}});
   a.hosts.push_back({a.all.name, {}, {}});
   for (const Comparison& c : a.comparisons) {
-    if (!c.step_seconds_as_probed) continue;
+    if (!c.step_seconds_as_timed) continue;
     const std::string& name = group_of(c, by);
     add(*std::find_if(a.hosts.begin(), a.hosts.end(),
                       [&](const HostSummary& s) { return s.name == name; }),
         c);
     add(a.hosts.back(), c);
   }
-  std::erase_if(a.hosts, [](const HostSummary& s) { return s.probed.count == 0; });
+  std::erase_if(a.hosts, [](const HostSummary& s) { return s.timed.count == 0; });
   for (HostSummary& s : a.hosts) {
-    finish(s.fitted);
-    finish(s.probed);
+    finish(s.predicted);
+    finish(s.timed);
   }
 }
 
@@ -154,7 +152,7 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.step_kind = e.time.kind;
   c.predicted = predictions(e);
   c.measured = record.measured;
-  c.step_seconds_as_probed = step_seconds_as_probed(record, calibration);
+  c.step_seconds_as_timed = step_seconds_as_timed(record, calibration);
   c.reserved = e.reserved;
   c.device = e.device;
   c.held_at_most = e.held_at_most;

@@ -24,8 +24,8 @@ struct Comparison {
   std::string precision;  ///< the preset's name
   std::string step_kind;  ///< of what its step's error is told with
   Figures predicted, measured;
-  /// Predicted on a host whose Python calls take what the record's did; none where they are unknown.
-  std::optional<double> step_seconds_as_probed;
+  /// Predicted at the pace that the host had between the record's steps; none where nobody timed it.
+  std::optional<double> step_seconds_as_timed;
   Range reserved, device;                 ///< predicted
   std::int64_t held_at_most = 0;          ///< of the bounds, in bytes
   std::string_view framework_name;        ///< in job files
@@ -49,10 +49,10 @@ struct GroupSummary {
   std::array<ErrorSummary, kFigureCount> figures;
 };
 
-/// Steps whose host was timed: on the host that times were fitted on, and on the record's own.
+/// Steps whose host was timed between them: as predicted, and at that pace.
 struct HostSummary {
   std::string name;  ///< "all" for the whole
-  ErrorSummary fitted, probed;
+  ErrorSummary predicted, timed;
 };
 
 struct Accuracy {

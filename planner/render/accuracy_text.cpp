@@ -53,14 +53,14 @@ std::string figure_table(const Accuracy& a, std::size_t begin, std::size_t end) 
   return table.text();
 }
 
-/// Steps on the host that times were fitted on, and on the one that was timed beside them.
+/// Steps as they are predicted, and at the pace that their hosts had between them.
 std::string host_table(const Accuracy& a) {
   TextTable table(columns(1, 6));
-  table.add({"", "steps", "as fitted", "mean error", "as probed", "mean error", "largest"});
+  table.add({"", "steps", "as predicted", "mean error", "at its pace", "mean error", "largest"});
   for (const HostSummary& s : a.hosts)
-    table.add({s.name, format_count(s.probed.count), percent(s.fitted.mean_absolute),
-               signed_percent(s.fitted.mean_signed), percent(s.probed.mean_absolute),
-               signed_percent(s.probed.mean_signed), signed_percent(s.probed.largest)});
+    table.add({s.name, format_count(s.timed.count), percent(s.predicted.mean_absolute),
+               signed_percent(s.predicted.mean_signed), percent(s.timed.mean_absolute),
+               signed_percent(s.timed.mean_signed), signed_percent(s.timed.largest)});
   return table.text();
 }
 
@@ -146,7 +146,7 @@ std::string accuracy_text(const Accuracy& a, bool details) {
   text += "Peaks and time\n" + figure_table(a, peak, kFigureCount);
   text += "\nPhases (allocated)\n" + figure_table(a, 0, kPhaseFigures);
   if (!a.hosts.empty())
-    text += "\nSteps whose host was timed beside them: as predicted, and with its Python calls\n" +
+    text += "\nSteps whose host was timed between them: as predicted, and at its pace\n" +
             host_table(a);
   text += "\nAll records\n" + worst_table(a);
   text += "\nUpper bounds, on runs that they were not fitted to\n" + coverage_table(a);

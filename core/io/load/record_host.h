@@ -7,9 +7,8 @@
 
 namespace shardplan {
 
-/// Seconds of a module's call in Python (data/probe/host.py) on the slowest rank, for which the
-/// others wait: the median between its steps, else once in its process, else the machine's probe
-/// before the run. Nothing where none was taken.
-std::optional<double> python_call_beside(const Json& record);
+/// Seconds of a module's call in Python (data/probe/host.py) between the run's steps, in the mean,
+/// on the slowest rank, for which the others wait. Nothing where none was timed there.
+std::optional<double> python_call_between_steps(const Json& record);
 
 }  // namespace shardplan
