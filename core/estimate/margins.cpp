@@ -24,6 +24,18 @@ const StepError* step_error_of(const std::vector<StepError>& errors, const Plan&
   return found == errors.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool keeps_copies(const Program& program) {
+  const auto copies = [](const Event& e) {
+    return e.kind == Event::Kind::copy ||
+           (e.kind == Event::Kind::collective && e.group == Group::shard);
+  };
+  return std::any_of(program.events.begin(), program.events.end(), copies);
+}
+
+}  // namespace
+
 AllocatorRegime regime_of(const Plan& plan, const Program& program) {
   switch (plan.workload.kind) {
     case WorkKind::inference:
@@ -33,7 +45,8 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
     case WorkKind::train:
       break;
   }
-  return waits_for_streams(program) ? AllocatorRegime::streams : AllocatorRegime::steady;
+  if (!waits_for_streams(program)) return AllocatorRegime::steady;
+  return keeps_copies(program) ? AllocatorRegime::copies : AllocatorRegime::streams;
 }
 
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
