@@ -79,10 +79,10 @@ void finish(GroupSummary& group) {
 
 /// Nothing where the record has no step, or nobody timed its host between steps.
 std::optional<double> step_seconds_as_timed(const Record& record, const Calibration& calibration) {
-  if (!record.python_call_between_steps || !record.measured[index_of(Figure::step_seconds)])
+  if (!record.block_between_steps || !record.measured[index_of(Figure::step_seconds)])
     return std::nullopt;
   Calibration there = calibration;
-  slow_host(there.time.host, host_factor_between_steps(*record.python_call_between_steps));
+  slow_host(there.time.host, host_factor_between_steps(*record.block_between_steps));
   return estimate_job(record.job, there).time.step_seconds;
 }
 

@@ -7,8 +7,9 @@
 
 namespace shardplan {
 
-/// Seconds of a module's call in Python (data/probe/host.py) between the run's steps, in the mean,
-/// on the slowest rank, for which the others wait. Nothing where none was timed there.
-std::optional<double> python_call_between_steps(const Json& record);
+/// Seconds of a small network's block, forward and backward, between the run's steps
+/// (tests/accuracy/measure/host_sample.py): the mean of the slowest rank, for which the others
+/// wait. Nothing where none was timed there.
+std::optional<double> block_between_steps(const Json& record);
 
 }  // namespace shardplan
