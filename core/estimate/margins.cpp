@@ -24,6 +24,18 @@ const StepError* step_error_of(const std::vector<StepError>& errors, const Plan&
   return found == errors.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool keeps_copies(const Program& program) {
+  const auto copies = [](const Event& e) {
+    return e.kind == Event::Kind::copy ||
+           (e.kind == Event::Kind::collective && e.group == Group::shard);
+  };
+  return std::any_of(program.events.begin(), program.events.end(), copies);
+}
+
+}  // namespace
+
 AllocatorRegime regime_of(const Plan& plan, const Program& program) {
   switch (plan.workload.kind) {
     case WorkKind::inference:
@@ -34,8 +46,9 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
       break;
   }
   // TRL's hooks hold what they send and bring until events of their streams have passed.
-  const bool copies = plan.activation_offloading == ActivationOffloading::streams;
-  return copies || waits_for_streams(program) ? AllocatorRegime::streams : AllocatorRegime::steady;
+  if (plan.activation_offloading == ActivationOffloading::streams) return AllocatorRegime::streams;
+  if (!waits_for_streams(program)) return AllocatorRegime::steady;
+  return keeps_copies(program) ? AllocatorRegime::copies : AllocatorRegime::streams;
 }
 
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,

@@ -17,11 +17,12 @@ namespace shardplan {
 enum class AllocatorRegime : std::uint8_t {
   steady,      ///< a training step whose blocks go in the host's order
   streams,     ///< one whose blocks wait for another stream: when they come back is chance
+  copies,      ///< such a one that has second shards, of smaller groups, or shards on the host
   generation,  ///< caches that grow token by token
   iterations,  ///< several programs in turn: reinforcement and preference training
 };
-inline constexpr std::array<std::string_view, 4> kRegimeNames{"steady", "streams", "generation",
-                                                              "iterations"};
+inline constexpr std::array<std::string_view, 5> kRegimeNames{"steady", "streams", "copies",
+                                                              "generation", "iterations"};
 
 /// Ratios of measured to predicted bytes that at least kMarginLevel of the runs did not pass.
 struct Margin {

@@ -1,6 +1,7 @@
 #include "timing/measured_host.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "hardware/interconnect.h"
 #include "timing/part_factors.h"
@@ -14,10 +15,20 @@ namespace {
 /// host_drawn_h200_1gpu.json, 38 runs on H200, calls of up to 2.2 µs).
 constexpr double kPythonShare = 0.2;
 
+/// A block between the steps of a run, on its slowest rank, in the mean: the one with which steps
+/// take what is predicted, and the power of a block's time that they go by. Least squares over the
+/// logarithms of the factors that 25 host-bound steps need, of the 38 runs above;
+/// docs/explanation/time.md has the runs that judge it.
+constexpr double kBlockBetweenSteps = 1.96e-3, kPowerBetweenSteps = 0.91;
+
 }  // namespace
 
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
   return 1 + kPythonShare * (host.python_call_seconds / reference.python_call_seconds - 1);
+}
+
+double host_factor_between_steps(double block_seconds) {
+  return std::pow(block_seconds / kBlockBetweenSteps, kPowerBetweenSteps);
 }
 
 TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,

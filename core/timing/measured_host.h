@@ -23,6 +23,12 @@ struct MeasuredHost {
 /// number that every time of a host is multiplied by. A fifth of what its Python calls take longer.
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference);
 
+/// The same for a host that was timed between the steps of a run, in the process that trains:
+/// seconds of a small network's block, forward and backward, whose kernels take no time
+/// (tests/accuracy/measure/host_sample.py). A host's pace changes within minutes, so that a probe
+/// made before a run says little of it; this says most.
+double host_factor_between_steps(double block_seconds);
+
 /// Rates fitted on a machine whose host is `reference`, on one with this host. Times of Python,
 /// launches and hooks go by the factor; the CPU's optimizers by the rates of memory where both are
 /// known; copies run at the slower of the two rates measured, where they are.

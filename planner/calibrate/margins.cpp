@@ -71,6 +71,21 @@ Margin margin_of(const Runs& runs, Key key) {
           at_most(runs, allocated_ratio), static_cast<std::int64_t>(runs.size())};
 }
 
+/// Of a regime that is a kind of another and of which few runs are known, the other's too.
+Runs runs_of(const Runs& runs, AllocatorRegime regime) {
+  const auto of = [&](AllocatorRegime wanted) {
+    Runs some;
+    for (const Comparison* c : runs)
+      if (c->regime == wanted) some.push_back(c);
+    return some;
+  };
+  Runs own = of(regime);
+  if (regime != AllocatorRegime::copies || own.size() >= kFewestRuns) return own;
+  const Runs streams = of(AllocatorRegime::streams);
+  own.insert(own.end(), streams.begin(), streams.end());
+  return own;
+}
+
 /// What few runs have shown is no more than the most that any have.
 void widen_thin(std::vector<Margin>& margins) {
   Margin widest;
@@ -111,12 +126,10 @@ std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {
   std::vector<Margin> margins;
   for (std::size_t r = 0; r < kRegimeNames.size(); ++r) {
     const auto regime = static_cast<AllocatorRegime>(r);
-    Runs all;
-    for (const Comparison* c : runs)
-      if (c->regime == regime) all.push_back(c);
+    const Runs all = runs_of(runs, regime);
     margins.push_back(margin_of(all, {regime, ""}));
     for (const auto& [key, own] : by_framework(all))
-      if (own.size() >= kFewestRuns) margins.push_back(margin_of(own, key));
+      if (key.first == regime && own.size() >= kFewestRuns) margins.push_back(margin_of(own, key));
   }
   widen_thin(margins);
   return margins;

@@ -10,6 +10,7 @@
 #include "frameworks/registry.h"
 #include "load/calibration.h"
 #include "questions/estimate_job.h"
+#include "timing/part_factors.h"
 
 namespace shardplan {
 namespace {
@@ -76,6 +77,40 @@ void finish(GroupSummary& group) {
   for (ErrorSummary& s : group.figures) finish(s);
 }
 
+/// Nothing where the record has no step, or nobody timed its host between steps.
+std::optional<double> step_seconds_as_timed(const Record& record, const Calibration& calibration) {
+  if (!record.block_between_steps || !record.measured[index_of(Figure::step_seconds)])
+    return std::nullopt;
+  Calibration there = calibration;
+  slow_host(there.time.host, host_factor_between_steps(*record.block_between_steps));
+  return estimate_job(record.job, there).time.step_seconds;
+}
+
+void add(HostSummary& s, const Comparison& c) {
+  const std::size_t step = index_of(Figure::step_seconds);
+  add(s.predicted, relative_error(c.predicted[step], c.measured[step]), c.name);
+  add(s.timed, relative_error(c.step_seconds_as_timed, c.measured[step]), c.name);
+}
+
+/// Groups in the order of `a.groups`, then all.
+void add_hosts(Accuracy& a, AccuracyGroup by) {
+  for (const GroupSummary& group : a.groups) a.hosts.push_back({group.name, {}, {}});
+  a.hosts.push_back({a.all.name, {}, {}});
+  for (const Comparison& c : a.comparisons) {
+    if (!c.step_seconds_as_timed) continue;
+    const std::string& name = group_of(c, by);
+    add(*std::find_if(a.hosts.begin(), a.hosts.end(),
+                      [&](const HostSummary& s) { return s.name == name; }),
+        c);
+    add(a.hosts.back(), c);
+  }
+  std::erase_if(a.hosts, [](const HostSummary& s) { return s.timed.count == 0; });
+  for (HostSummary& s : a.hosts) {
+    finish(s.predicted);
+    finish(s.timed);
+  }
+}
+
 void add_peers(Accuracy& a, const Comparison& c) {
   const std::size_t peak = index_of(Figure::allocated_peak);
   for (std::size_t i = 0; i < kPeerRules.size(); ++i) {
@@ -117,6 +152,7 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.step_kind = e.time.kind;
   c.predicted = predictions(e);
   c.measured = record.measured;
+  c.step_seconds_as_timed = step_seconds_as_timed(record, calibration);
   c.reserved = e.reserved;
   c.device = e.device;
   c.held_at_most = e.held_at_most;
@@ -162,6 +198,7 @@ Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
   }
   for (GroupSummary& group : a.groups) finish(group);
   finish(a.all);
+  add_hosts(a, by);
   for (ErrorSummary& s : a.peers) finish(s);
   for (ErrorSummary& s : a.ours_on_peers) finish(s);
   return a;

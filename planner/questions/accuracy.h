@@ -24,6 +24,9 @@ struct Comparison {
   std::string precision;  ///< the preset's name
   std::string step_kind;  ///< of what its step's error is told with
   Figures predicted, measured;
+  /// Predicted at the pace that the host had between the record's steps; none where nobody timed
+  /// it.
+  std::optional<double> step_seconds_as_timed;
   Range reserved, device;                 ///< predicted
   std::int64_t held_at_most = 0;          ///< of the bounds, in bytes
   std::string_view framework_name;        ///< in job files
@@ -47,10 +50,17 @@ struct GroupSummary {
   std::array<ErrorSummary, kFigureCount> figures;
 };
 
+/// Steps whose host was timed between them: as predicted, and at that pace.
+struct HostSummary {
+  std::string name;  ///< "all" for the whole
+  ErrorSummary predicted, timed;
+};
+
 struct Accuracy {
   std::vector<Comparison> comparisons;
   GroupSummary all;
-  std::vector<GroupSummary> groups;                   ///< in the order in which they first occur
+  std::vector<GroupSummary> groups;  ///< in the order in which they first occur
+  std::vector<HostSummary> hosts;    ///< of the groups that have such steps, and all
   std::array<ErrorSummary, kPeerRules.size()> peers;  ///< against the allocated peak
   /// shardplan on the records that the rule is for.
   std::array<ErrorSummary, kPeerRules.size()> ours_on_peers;

@@ -46,6 +46,9 @@ Json comparison_json(const Comparison& c) {
   Json rules = Json::object();
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     if (c.peers[i]) rules[std::string(kPeerRules[i].name)] = *c.peers[i];
+  if (c.step_seconds_as_timed)
+    figures[std::string(kFigureNames[index_of(Figure::step_seconds)])]["as_timed"] =
+        *c.step_seconds_as_timed;
   return Json{{"name", c.name},           {"file", c.file},
               {"framework", c.framework}, {"model", c.model},
               {"precision", c.precision}, {"figures", std::move(figures)},
@@ -69,6 +72,11 @@ Json accuracy_json(const Accuracy& a) {
   Json json{{"schema", "shardplan.accuracy/1"}, {"all", group_json(a.all)}};
   json["groups"] = Json::array();
   for (const GroupSummary& group : a.groups) json["groups"].push_back(group_json(group));
+  json["hosts"] = Json::array();
+  for (const HostSummary& s : a.hosts)
+    json["hosts"].push_back(Json{{"name", s.name},
+                                 {"step_seconds", summary_json(s.predicted)},
+                                 {"step_seconds_as_timed", summary_json(s.timed)}});
   json["bounds"] = Json::array();
   for (const Coverage& c : coverage_of(a.comparisons, a.bound_records))
     json["bounds"].push_back(Json{{"name", c.name},

@@ -53,6 +53,17 @@ std::string figure_table(const Accuracy& a, std::size_t begin, std::size_t end) 
   return table.text();
 }
 
+/// Steps as they are predicted, and at the pace that their hosts had between them.
+std::string host_table(const Accuracy& a) {
+  TextTable table(columns(1, 6));
+  table.add({"", "steps", "as predicted", "mean error", "at its pace", "mean error", "largest"});
+  for (const HostSummary& s : a.hosts)
+    table.add({s.name, format_count(s.timed.count), percent(s.predicted.mean_absolute),
+               signed_percent(s.predicted.mean_signed), percent(s.timed.mean_absolute),
+               signed_percent(s.timed.mean_signed), signed_percent(s.timed.largest)});
+  return table.text();
+}
+
 std::string worst_table(const Accuracy& a) {
   TextTable rows({Align::left, Align::right, Align::right, Align::right, Align::left});
   rows.add({"", "mean |error|", "mean error", "largest", "of record"});
@@ -134,6 +145,9 @@ std::string accuracy_text(const Accuracy& a, bool details) {
       "{} records; mean of absolute errors/largest, in % of what was measured\n\n", a.all.records);
   text += "Peaks and time\n" + figure_table(a, peak, kFigureCount);
   text += "\nPhases (allocated)\n" + figure_table(a, 0, kPhaseFigures);
+  if (!a.hosts.empty())
+    text += "\nSteps whose host was timed between them: as predicted, and at its pace\n" +
+            host_table(a);
   text += "\nAll records\n" + worst_table(a);
   text += "\nUpper bounds, on runs that they were not fitted to\n" + coverage_table(a);
   text += "\nOther programs' rules, against the allocated peak\n" + peer_table(a);

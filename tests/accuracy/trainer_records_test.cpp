@@ -104,6 +104,9 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_deepspeed"})), 10, 0.2, 1.1);
   expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_trainer"})), 3, 0.15, 0.4);
   expect_within(peak_errors(records_asked_for({"host_drawn_h200_1gpu"})), 8, 0.26, 1.3);
+  // FSDP2 with 16 tokens is 2.6 % too low: 356 MiB, of which 22 are the forward pass's.
+  expect_within(peak_errors(records_asked_for({"balance_2gpu"})), 12, 0.35, 2.61);
+  expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.02, 0.05);
 }
 
 TEST(TrainerRecords, KnowsItsMisses) {

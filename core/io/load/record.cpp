@@ -10,6 +10,7 @@
 #include "embedded/files.h"
 #include "embedded/json.h"
 #include "json/reader.h"
+#include "load/record_host.h"
 
 namespace shardplan {
 namespace {
@@ -71,7 +72,7 @@ void read_one(const Json& json, const std::string& file, const std::string& path
     auto measured = o.object("measured");
     if (!measured) o.missing("measured", "an object with phases and peaks");
     const std::string directory = fs::path(file).parent_path().string();
-    Record record{name, file, {}, read_measured(*measured), false};
+    Record record{name, file, {}, read_measured(*measured), block_between_steps(json), false};
     if (const auto connected = o.text("connected")) {
       if (*connected != "everything")
         o.fail("connected", fmt::format("found '{}'", *connected), "everything");

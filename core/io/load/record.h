@@ -53,6 +53,7 @@ struct Record {
   std::string file;
   Job job;
   Figures measured;
+  std::optional<double> block_between_steps;  ///< seconds: load/record_host.h
   /// "connected": "everything". The process had run every kind of collective, and sends and
   /// receives, among all ranks before its step.
   bool connected = false;

@@ -5,11 +5,14 @@ Host times under it are too long, as it looks at every call; the GPU's own times
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+import issued_rows
+
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
 
 
 def start():
-    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    seen = [ProfilerActivity.CUDA] if issued_rows.folder() else [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    profiler = profile(activities=seen)
     profiler.start()
     return profiler
 
@@ -37,14 +40,16 @@ def stop(profiler):
     torch.cuda.synchronize()
     profiler.stop()
     on_gpu, on_host = [], []
-    for event in profiler.profiler.kineto_results.events():
+    events = profiler.profiler.kineto_results.events()
+    rows = {"rows": issued_rows.write(events)} if issued_rows.folder() else {}
+    for event in events:
         if event.is_user_annotation():  # a span of others, which FSDP1 and optimizers name
             continue
         place = on_gpu if event.device_type() == torch.autograd.DeviceType.CUDA else on_host
         place.append((event.name(), event.start_ns(), event.start_ns() + event.duration_ns()))
     exchanged = [(begin, end) for name, begin, end in on_gpu if name.startswith("nccl")]
     computed = [(begin, end) for name, begin, end in on_gpu if not name.startswith("nccl")]
-    return {"gpu_busy": _union(exchanged + computed), "computed": _union(computed), "exchanged": _union(exchanged),
+    return {**rows, "gpu_busy": _union(exchanged + computed), "computed": _union(computed), "exchanged": _union(exchanged),
             "kernels": len(on_gpu),
             "waits": _sums([(name, (end - begin) / 1e9) for name, begin, end in on_host if name in WAITS], 9),
             "operations": sum(name.startswith("aten::") for name, _, _ in on_host),

@@ -15,6 +15,7 @@ from transformers import Trainer, TrainerCallback
 
 import gate
 import profiled
+import stage3_parts
 from host_sample import HostSamples
 from image_samples import RandomImages, RandomPairs, collate, collate_pairs
 from models import PAIRS
@@ -82,7 +83,8 @@ class Meter(TrainerCallback):
         if "MEASURE_PROFILE" in os.environ and state.global_step == state.max_steps - 1:
             self.device = device_now()
             self.profiler = profiled.start()
-        self.cpu = time.process_time()
+            self.parts = stage3_parts.Parts() if "MEASURE_STAGE3" in os.environ else None
+        self.cpu, self.began = time.process_time(), time.time_ns()
         self.host_steps.append({})
         self.begin = self.last = time.perf_counter()
 
@@ -93,7 +95,9 @@ class Meter(TrainerCallback):
         self.host_steps[-1]["process_seconds"] = time.process_time() - self.cpu
         if self.profiler is not None:
             self.profile = {**profiled.stop(self.profiler), "step_seconds": self.seconds.pop(),
-                            "host_step": self.host_steps.pop()}
+                            "began_ns": self.began, "host_step": self.host_steps.pop()}
+            if self.parts is not None:
+                self.profile["stage3_parts"] = self.parts.stop()
             return
         self.end("step")
 

@@ -57,5 +57,11 @@ TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
   EXPECT_DOUBLE_EQ(on_host({}, host, host_of(1e-6), gpu).links.host, 0.25);
 }
 
+TEST(MeasuredHost, GoesNearlyWithBlocksBetweenSteps) {
+  EXPECT_NEAR(host_factor_between_steps(1.96e-3), 1, 1e-12);
+  EXPECT_NEAR(host_factor_between_steps(2 * 1.96e-3), 1.88, 0.01);
+  EXPECT_NEAR(host_factor_between_steps(1.3e-3), 0.69, 0.01);
+}
+
 }  // namespace
 }  // namespace shardplan::measured_host_test

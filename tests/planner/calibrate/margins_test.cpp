@@ -68,6 +68,18 @@ TEST(FitMargins, TakeTheWidestWhereARegimeHasHardlyAnyRuns) {
   EXPECT_NEAR(margin_of(margins, "single", AllocatorRegime::iterations).reserved, 1.18, 0.0011);
 }
 
+TEST(FitMargins, OfFewRunsWithCopiesAreThoseOfStreamsToo) {
+  std::vector<Comparison> runs = runs_of("deepspeed", 20);
+  for (Comparison& c : runs) c.regime = AllocatorRegime::streams;
+  runs.push_back(run_of("deepspeed", 99, 1.25));
+  runs.back().regime = AllocatorRegime::copies;
+  const std::vector<Margin> margins = fit_margins(all(runs));
+  const Margin& copies = margin_of(margins, "deepspeed", AllocatorRegime::copies);
+  EXPECT_EQ(copies.runs, 21);
+  EXPECT_NEAR(copies.reserved, 1.25, 0.0011);
+  EXPECT_NEAR(margin_of(margins, "deepspeed", AllocatorRegime::streams).reserved, 1.18, 0.0011);
+}
+
 TEST(FitMargins, CountWhatChanceMayHoldOnlyOnce) {
   std::vector<Comparison> runs(15, run_of("ddp", 0, 1.2));
   for (Comparison& c : runs) c.held_at_most = 200'000'000;
