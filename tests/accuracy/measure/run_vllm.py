@@ -35,7 +35,8 @@ def model_folder(job):
     """A config.json that vLLM reads: what the case leaves out is what its class takes."""
     config = dict(job["model"])
     config.setdefault("architectures", [ARCHITECTURES[config["model_type"]]])
-    config.update(torch_dtype="bfloat16", bos_token_id=1, eos_token_id=2)
+    config.setdefault("max_position_embeddings", 131072)
+    config.update(dtype="bfloat16", bos_token_id=1, eos_token_id=2)
     folder = tempfile.mkdtemp()
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file)
@@ -47,7 +48,7 @@ def arguments_of(case):
     said = {OPTIONS[key]: value for key, value in workload["engine"].items() if key in OPTIONS}
     if "kv_cache_dtype" in workload:
         said["kv_cache_dtype"] = workload["kv_cache_dtype"]
-    return {"load_format": "dummy", "skip_tokenizer_init": True, "seed": 0, **said, **case.get("arguments", {})}
+    return {"load_format": "dummy", "dtype": "bfloat16", "skip_tokenizer_init": True, "seed": 0, **said, **case.get("arguments", {})}
 
 
 class Device:
