@@ -5,7 +5,7 @@ cache, seconds of its steps.
 
 A case is a job of kind inference with an engine: `batch` sequences of prompt_length and new_tokens that are all there
 at the start. Cases of one `group` are asked of one engine, whose arguments their job says; `arguments` are vLLM's own
-that no job says, `sleep` the levels that are tried at the end. Each group is a process, forked from one that has
+that no job says, `environment` variables of it, `sleep` the levels that are tried at the end. Each group is a process, forked from one that has
 imported vLLM (an import takes ten seconds) and has not touched the GPU. Its file is written anew as soon as more is
 known. No tokenizer and no weights are read; prompts are random token ids, none shared.
 """
@@ -48,7 +48,8 @@ def arguments_of(case):
     said = {OPTIONS[key]: value for key, value in workload["engine"].items() if key in OPTIONS}
     if "kv_cache_dtype" in workload:
         said["kv_cache_dtype"] = workload["kv_cache_dtype"]
-    return {"load_format": "dummy", "dtype": "bfloat16", "skip_tokenizer_init": True, "seed": 0, **said, **case.get("arguments", {})}
+    return {"load_format": "dummy", "dtype": "bfloat16", "skip_tokenizer_init": True, "seed": 0, **said,
+            **case.get("arguments", {})}
 
 
 class Device:
@@ -67,7 +68,7 @@ class Device:
 def note_peaks(row):
     """The allocator's peak after each part of the profile, and what capturing graphs took, in both of its runners."""
     import torch
-    from vllm.v1.worker import gpu_model_runner
+    from vllm.v1.worker import gpu_model_runner, gpu_worker
     from vllm.v1.worker.gpu import model_runner
 
     def after(owner, method, key):
@@ -86,6 +87,7 @@ def note_peaks(row):
 
         setattr(owner, method, wrapped)
 
+    after(gpu_worker.Worker, "determine_available_memory", "after_profile")
     for owner in (gpu_model_runner.GPUModelRunner, model_runner.GPUModelRunner):
         after(owner, "load_model", "loaded")
         after(owner, "_dummy_run", "profiled_pass")
@@ -197,7 +199,8 @@ def run_group(group, cases, out):
     import torch
     from vllm import LLM
     arguments = arguments_of(cases[0])
-    row = {"group": group, "arguments": arguments}
+    os.environ.update(cases[0].get("environment", {}))
+    row = {"group": group, "arguments": arguments, "environment": cases[0].get("environment", {})}
 
     def write():
         with open(os.path.join(out, group + ".json"), "w", encoding="utf-8") as file:
