@@ -5,9 +5,14 @@ cache, seconds of its steps.
 
 A case is a job of kind inference with an engine: `batch` sequences of prompt_length and new_tokens that are all there
 at the start. Cases of one `group` are asked of one engine, whose arguments their job says; `arguments` are vLLM's own
-that no job says, `environment` variables of it, `sleep` the levels that are tried at the end. Each group is a process, forked from one that has
-imported vLLM (an import takes ten seconds) and has not touched the GPU. Its file is written anew as soon as more is
-known. No tokenizer and no weights are read; prompts are random token ids, none shared.
+that no job says, `environment` variables of it, `sleep` the levels that are tried at the end. Each group is a process,
+forked from one that has imported vLLM (an import takes ten seconds) and has not touched the GPU; the engine is another,
+as vLLM starts it. A group's files are written anew as soon as more is known: GROUP.json by the one that asks,
+GROUP.engine.json by the engine. No tokenizer and no weights are read; prompts are random token ids, none shared.
+
+Two things of vLLM are left out, for they take half a minute of each start: the subprocess that imports it again to look
+at a model's class, and the Triton kernels for samplers that these requests do not ask for (warmup_kernels; FlashInfer's
+are not installed either). Neither holds memory afterwards.
 """
 import json
 import os
@@ -20,8 +25,8 @@ import traceback
 
 from jobs import load_cases
 
-os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1",
-                  VLLM_NO_USAGE_STATS="1", VLLM_USE_FLASHINFER_SAMPLER="0")
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", VLLM_NO_USAGE_STATS="1",
+                  VLLM_USE_FLASHINFER_SAMPLER="0")
 
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
@@ -65,13 +70,14 @@ class Device:
         return self.nvml.nvmlDeviceGetMemoryInfo(self.handle).used
 
 
-def note_peaks(row):
-    """The allocator's peak after each part of the profile, and what capturing graphs took, in both of its runners."""
+def note_peaks(path):
+    """The allocator's counts after each part of an engine's start, in both of its runners; the engine writes them."""
     import torch
     from vllm.v1.worker import gpu_model_runner, gpu_worker
     from vllm.v1.worker.gpu import model_runner
+    row = {}
 
-    def after(owner, method, key):
+    def after(owner, method, key, more=None):
         inner = getattr(owner, method)
 
         def wrapped(self, *args, **kwargs):
@@ -83,11 +89,16 @@ def note_peaks(row):
                                  "allocated": stats["allocated_bytes.all.current"],
                                  "reserved": stats["reserved_bytes.all.current"],
                                  "free": torch.cuda.mem_get_info()[0]})
+            if more:
+                row.update(more(self))
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(row, file, indent=1)
             return result
 
         setattr(owner, method, wrapped)
 
-    after(gpu_worker.Worker, "determine_available_memory", "after_profile")
+    after(gpu_worker.Worker, "determine_available_memory", "after_profile", profile_of)
+    after(gpu_worker.Worker, "compile_or_warm_up_model", "started", cache_of)
     for owner in (gpu_model_runner.GPUModelRunner, model_runner.GPUModelRunner):
         after(owner, "load_model", "loaded")
         after(owner, "_dummy_run", "profiled_pass")
@@ -97,58 +108,47 @@ def note_peaks(row):
         after(owner, "capture_model", "captured")
 
 
-def worker_of(llm):
-    return llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
+def profile_of(worker):
+    return {"memory": {"total": worker.init_snapshot.total_memory,
+                       "free_at_start": worker.init_snapshot.free_memory,
+                       "requested": int(worker.requested_memory),
+                       "weights": int(worker.model_runner.model_memory_usage),
+                       "activations": worker.peak_activation_memory,
+                       "beside_torch": worker.non_torch_memory,
+                       "graphs_estimated": worker.cudagraph_memory_estimate,
+                       "cache_available": worker.available_kv_cache_memory_bytes}}
 
 
-def what_it_holds(llm, row):
-    import torch
-    worker = worker_of(llm)
-    config = llm.llm_engine.vllm_config
-    torch.cuda.synchronize()
-    row["memory"] = {
-        "total": worker.init_snapshot.total_memory,
-        "free_at_start": worker.init_snapshot.free_memory,
-        "torch_at_start": worker.init_snapshot.torch_memory,
-        "requested": int(worker.requested_memory),
-        "weights": int(worker.model_runner.model_memory_usage),
-        "activations": getattr(worker, "peak_activation_memory", None),
-        "beside_torch": getattr(worker, "non_torch_memory", None),
-        "graphs_estimated": getattr(worker, "cudagraph_memory_estimate", None),
-        "cache_available": getattr(worker, "available_kv_cache_memory_bytes", None),
-        "allocated": torch.cuda.memory_allocated(),
-        "reserved": torch.cuda.memory_reserved(),
-        "free": torch.cuda.mem_get_info()[0],
-    }
-    compilation = config.compilation_config
-    row["engine"] = {
-        "blocks": config.cache_config.num_gpu_blocks,
-        "block_tokens": config.cache_config.block_size,
-        "batched_tokens": config.scheduler_config.max_num_batched_tokens,
-        "sequences": config.scheduler_config.max_num_seqs,
-        "model_length": config.model_config.max_model_len,
-        "chunked_prefill": config.scheduler_config.enable_chunked_prefill,
-        "async_scheduling": config.scheduler_config.async_scheduling,
-        "second_runner": config.use_v2_model_runner,
-        "graph_mode": str(compilation.cudagraph_mode),
-        "graphs": len(compilation.cudagraph_capture_sizes or []),
-        "largest_graph": max(compilation.cudagraph_capture_sizes or [0]),
-    }
-    cache = next((c for c in [getattr(worker.model_runner, "kv_caches", None)] if c), None)
-    if isinstance(cache, (list, tuple)) and hasattr(cache[0], "shape"):
-        row["engine"]["cache_shape"] = list(cache[0].shape)
-        row["engine"]["cache_layers"] = len(cache)
-        row["engine"]["cache_dtype"] = str(cache[0].dtype)
+def cache_of(worker):
+    cache = getattr(worker.model_runner, "kv_caches", None)
+    if not isinstance(cache, list) or not cache:
+        return {}
+    return {"cache": {"shape": list(cache[0].shape), "layers": len(cache), "dtype": str(cache[0].dtype)}}
+
+
+def engine_of(config):
+    """What vLLM made of its arguments."""
+    compilation, scheduler = config.compilation_config, config.scheduler_config
+    sizes = compilation.cudagraph_capture_sizes or []
+    return {"blocks": config.cache_config.num_gpu_blocks,
+            "block_tokens": config.cache_config.block_size,
+            "batched_tokens": scheduler.max_num_batched_tokens,
+            "sequences": scheduler.max_num_seqs,
+            "model_length": config.model_config.max_model_len,
+            "chunked_prefill": scheduler.enable_chunked_prefill,
+            "async_scheduling": scheduler.async_scheduling,
+            "second_runner": config.use_v2_model_runner,
+            "graph_mode": str(compilation.cudagraph_mode),
+            "graph_sizes": len(sizes),
+            "largest_graph": max(sizes, default=0)}
 
 
 def run_load(llm, sequences, prompt, new, seed):
     """All requests are there at the start; seconds to each sequence's first token, and of each step."""
-    import torch
     from vllm import SamplingParams
     draw = random.Random(seed)
     sampling = SamplingParams(temperature=1.0, max_tokens=new, min_tokens=new, ignore_eos=True, detokenize=False)
     engine = llm.llm_engine
-    torch.cuda.synchronize()
     begin = time.perf_counter()
     for i in range(sequences):
         ids = [draw.randrange(100, 20000) for _ in range(prompt)]
@@ -157,7 +157,6 @@ def run_load(llm, sequences, prompt, new, seed):
     steps, firsts, tokens = [], [], 0
     seen = {}
     last = time.perf_counter()
-    begin = last
     while engine.has_unfinished_requests():
         for output in engine.step():
             count = len(output.outputs[0].token_ids)
@@ -168,7 +167,7 @@ def run_load(llm, sequences, prompt, new, seed):
         now = time.perf_counter()
         steps.append(now - last)
         last = now
-    whole = last - begin
+    whole = last - begin  # an engine of its own process begins while requests are still added
     after = max(firsts)
     cut = len(steps) // 2  # of the second half of steps: all sequences decode
     rest = sorted(steps[cut:-2] or steps)
@@ -179,13 +178,11 @@ def run_load(llm, sequences, prompt, new, seed):
 
 
 def sleep_and_wake(llm, device, level):
-    import torch
     row = {"level": level, "used_before": device.used()}
 
     def timed(key, action):
         begin = time.perf_counter()
         action()
-        torch.cuda.synchronize()
         row[key + "_seconds"] = time.perf_counter() - begin
         row[key + "_used"] = device.used()
 
@@ -196,7 +193,6 @@ def sleep_and_wake(llm, device, level):
 
 
 def run_group(group, cases, out):
-    import torch
     from vllm import LLM
     arguments = arguments_of(cases[0])
     os.environ.update(cases[0].get("environment", {}))
@@ -208,7 +204,7 @@ def run_group(group, cases, out):
 
     device = Device()
     row["used_before"] = device.used()
-    note_peaks(row)
+    note_peaks(os.path.join(out, group + ".engine.json"))
     begin = time.perf_counter()
     try:
         llm = LLM(model_folder(cases[0]["job"]), **arguments)
@@ -217,7 +213,7 @@ def run_group(group, cases, out):
         write()
         raise
     row["start_seconds"] = time.perf_counter() - begin
-    what_it_holds(llm, row)
+    row["engine"] = engine_of(llm.llm_engine.vllm_config)
     row["used"] = device.used()
     write()
     row["loads"] = {}
@@ -226,15 +222,16 @@ def run_group(group, cases, out):
         run_load(llm, load[0], load[1], 4, 1000 + seed)  # kernels that are made at their first use
         row["loads"][case["name"]] = run_load(llm, *load, seed)
         write()
-    row["after_loads"] = {"allocated": torch.cuda.memory_allocated(), "reserved": torch.cuda.memory_reserved(),
-                          "peak": torch.cuda.max_memory_allocated(), "used": device.used()}
+    row["used_after_loads"] = device.used()
     row["sleeps"] = [sleep_and_wake(llm, device, level) for level in cases[0].get("sleep", [])]
     write()
 
 
 def run_apart(group, cases, out, limit):
-    """In a process of its own, ended after `limit` seconds."""
+    """In a process of its own, ended after `limit` seconds; returns when the GPU is empty again."""
     begin = time.perf_counter()
+    device = Device()
+    before = device.used()
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -255,6 +252,13 @@ def run_apart(group, cases, out, limit):
         if time.perf_counter() > begin + limit:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.05)
+    try:
+        os.killpg(child, signal.SIGKILL)  # its engine
+    except ProcessLookupError:
+        pass
+    ended = time.perf_counter()
+    while device.used() > before + (64 << 20) and time.perf_counter() < ended + 10:
+        time.sleep(0.05)
     print(f"{group}: status {status}, {time.perf_counter() - begin:.1f} s", flush=True)
 
 
@@ -267,10 +271,11 @@ def main():
     # Imported once, for all groups.
     import torch
     import vllm
-    import vllm.v1.worker.gpu_worker  # noqa: F401
     from vllm import LLM  # noqa: F401
     from vllm.model_executor.models import registry
-    registry._run_in_subprocess = lambda function: function()  # what a model can do, asked here: no second import
+    from vllm.v1.worker import gpu_worker
+    registry._run_in_subprocess = lambda function: function()
+    gpu_worker.warmup_kernels = lambda *_: None
     print(f"vllm {vllm.__version__}, torch {torch.__version__}: imported in {time.perf_counter() - begin:.1f} s, "
           f"GPU touched: {torch.cuda.is_initialized()}", flush=True)
     for group in asked or groups:
