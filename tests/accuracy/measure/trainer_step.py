@@ -46,6 +46,7 @@ class Meter(TrainerCallback):
         self.host_steps = []
         self.profiler = None
         self.profile = {}
+        self.watch = None  # of an engine beside the trainer: trl_engine.Watch
         self.samples = HostSamples(torch.device("cuda", torch.cuda.current_device()))
         self.sampled = True
 
@@ -62,6 +63,8 @@ class Meter(TrainerCallback):
         self.phases[phase + "_peak"], self.phases[phase + "_end"] = peak, after
         self.whole = max(self.whole, peak)
         self.reserved = max(self.reserved, reserved)
+        if self.watch:
+            self.watch.note(phase, time.perf_counter() - self.last)
         torch.cuda.reset_peak_memory_stats()
         self.last = time.perf_counter()
 

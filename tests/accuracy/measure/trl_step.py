@@ -13,6 +13,7 @@ except ImportError:
 from trl import (DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer,
                  SFTConfig, SFTTrainer)
 
+import trl_engine
 from checkpointing import checkpoints
 from trainer_step import Metered, Meter, host_bytes, timing_of
 from words import text, tokenizer
@@ -44,9 +45,10 @@ def _sample(work, index):
 
 def _lengths(work):
     if _algorithm(work) == "grpo":
+        engine = trl_engine.arguments(work) if "rollout" in work else {}
         return {"max_completion_length": work["new_tokens"], "num_generations": 4,
                 "generation_kwargs": {"min_new_tokens": work["new_tokens"]},
-                "beta": 0.0 if work.get("reference", "none") == "none" else 0.04}
+                "beta": 0.0 if work.get("reference", "none") == "none" else 0.04, **engine}
     return {"max_length": work["sequence_length"]}
 
 
@@ -72,6 +74,10 @@ def measure(model, said, job, rank, host_before, build):
     meter = Meter()
     random.seed(0)
     samples = Dataset.from_list([_sample(work, index) for index in range(SAMPLES)])
+    watch = None
+    if "rollout" in work:
+        trl_engine.save(model)
+        watch = meter.watch = trl_engine.watched()
     measured = type("Measured", (Metered, trainer_class), {})
     trainer = measured(model=model, args=config_class(**named), train_dataset=samples, processing_class=tokenizer(),
                        callbacks=[meter], **_models(job, build))
@@ -79,4 +85,6 @@ def measure(model, said, job, rank, host_before, build):
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
             "device": meter.device, "host_growth": host_bytes() - host_before}
+    if watch:
+        mine["rollout"] = {**trl_engine.engine_of(trainer), "moments": watch.moments}
     return mine, timing_of(meter)
