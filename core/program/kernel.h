@@ -58,8 +58,9 @@ enum class Issue : std::uint8_t {
   fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
   fused_node,    ///< the same in the backward pass
   library,       ///< a product of our engine: cuBLASLt looks its operands over and starts it
+  launch,        ///< any other kernel of it
 };
-inline constexpr std::size_t kIssues = 22;
+inline constexpr std::size_t kIssues = 23;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);
