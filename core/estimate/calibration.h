@@ -17,12 +17,20 @@
 
 namespace shardplan {
 
+/// What the resident memory of a process grows by beside what it allocates on its host.
+struct HostGrowth {
+  std::int64_t products_bytes = 0;
+  std::int64_t attention_bytes = 0;  ///< with fused attention
+  std::int64_t direct_bytes = 0;     ///< more, with the library that moves files to GPUs and back
+};
+
 /// What a process holds of a GPU beside the memory that its allocator hands out.
 struct ProcessOverhead {
   std::int64_t context_bytes = 0;          ///< CUDA context, modules and library handles
   std::int64_t foreign_context_bytes = 0;  ///< a context of another GPU's process
   NcclOverhead nccl;
   double upper = 1.0;  ///< upper bound over point
+  HostGrowth host;
 };
 
 /// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.

@@ -38,6 +38,8 @@ struct Estimate {
   std::int64_t rank = 0;                       ///< the worst one, which all of this is about
   bool ranks_differ = false;
   HostMemory host_per_node;
+  /// What the resident memory of each process on a node grows by beside; 0: not measured.
+  std::int64_t host_growth_of_process = 0;
   std::vector<TrafficLine> traffic;
   TimeEstimate time;  ///< of the typical step, where samples have several lengths
   std::optional<TypicalStep> typical;

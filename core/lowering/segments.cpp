@@ -393,7 +393,8 @@ void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<Segment
   std::int64_t block = block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRun& s = run.segments[repeats[k].segment];
-    const bool first = s.first && repeats[k].count > 0 && ends_segment(repeats, k);
+    const bool first =
+        s.first && repeats[k].begins && repeats[k].count > 0 && ends_segment(repeats, k);
     block -= block_count(run, repeats[k]);
     for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
       for (const TapeRun* tape : {&layers.tapes->forward, &layers.tapes->backward})
@@ -408,7 +409,7 @@ void drop_caches(ProgramBuilder& b, const ModelRun& run,
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRun& s = run.segments[repeats[k].segment];
     const std::int32_t base = slot_base(run, repeats[k].segment);
-    const bool first = s.first && starts_segment(repeats, k);
+    const bool first = s.first && repeats[k].begins && starts_segment(repeats, k);
     for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
       drop_cache(b, layers.tapes->forward.until_forward_ends,
                  layers.tapes == &s ? base : base + shared_slots(s), layers.count);

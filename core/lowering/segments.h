@@ -353,7 +353,8 @@ template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                    const std::vector<SegmentRepeat>& repeats, Hooks& hooks, bool has_result) {
   const SegmentRun* last = repeats.empty() ? nullptr : &run.segments[repeats.front().segment];
-  if (last != nullptr)  // d(loss) = 1, or what the next stage has sent
+  // d(loss) = 1, or what the next stage has sent; of what has no graph it is dropped.
+  if (last != nullptr && !last->backward.backward.empty())
     b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   std::int64_t held = run.held_inputs;

@@ -96,6 +96,8 @@ std::string_view name_of(Issue issue) {
       return "fused_node";
     case Issue::library:
       return "library";
+    case Issue::launch:
+      return "launch";
   }
   return "";
 }

@@ -58,10 +58,11 @@ enum class Issue : std::uint8_t {
   fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
   fused_node,    ///< the same in the backward pass
   library,       ///< a product of our engine: cuBLASLt looks its operands over and starts it
+  launch,        ///< any other kernel of it
   narrow,        ///< a product of torchao's tensors in fp8, whose operations go through Python
   guard,         ///< what Dynamo checks of the modules that peft puts beside a linear
 };
-inline constexpr std::size_t kIssues = 24;
+inline constexpr std::size_t kIssues = 25;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

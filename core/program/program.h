@@ -128,6 +128,14 @@ struct HostMemory {
   std::int64_t total() const { return pageable + pinned; }
 };
 
+/// What a process that keeps something on its host loads beside, of code and of drivers' pages:
+/// each has what the one before it has.
+enum class HostLibraries : std::uint8_t {
+  untold,     ///< of frameworks that are not measured
+  products,   ///< kernels of matrix products
+  attention,  ///< fused attention too
+};
+
 struct Program {
   /// Allocations that exist when a steady-state step begins, in the order they are made.
   /// Neighbours with the same count are the tensors of layers: layer by layer.
@@ -159,6 +167,8 @@ struct Program {
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
   bool one_block = false;
   HostMemory host;
+  HostLibraries libraries = HostLibraries::untold;
+  bool reads_past_host = false;  ///< the library that moves files to GPUs and back is loaded
   Source optimizer_source = Source::exact;  ///< of the bytes of optimizer states
   /// Above 1: how parameters and states are laid out rests on the framework's source alone, and
   /// published runs took up to so many times what it predicts; for upper bounds.

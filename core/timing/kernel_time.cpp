@@ -1,88 +1,11 @@
 #include "timing/kernel_time.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
+
+#include "timing/product_time.h"
 
 namespace shardplan {
 namespace {
-
-struct Tile {
-  double m, n;
-  ProductTile kind;
-};
-constexpr std::array<Tile, 4> kTiles{{{128, 128, ProductTile::large},
-                                      {128, 64, ProductTile::narrow},
-                                      {64, 128, ProductTile::narrow},
-                                      {64, 64, ProductTile::small}}};
-constexpr std::array<double, 5> kParts{1, 2, 4, 8, 16};
-constexpr double kDepth = 64;       ///< a tile's depth is a multiple of it
-constexpr double kLeastPart = 256;  ///< of the depth
-
-bool is_half(DType type) {
-  return size_of(type) == 2;
-}
-
-double product_bytes(const Kernel& p) {
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
-             k = static_cast<double>(p.k);
-  return (m * k + k * n + (p.adds ? 2 : 1) * m * n) * static_cast<double>(p.batch) *
-         static_cast<double>(size_of(p.type));
-}
-
-bool multiplies_at(DType type, PeakRate rate) {
-  return format_of(type).rate == rate;
-}
-
-/// FLOP/s of tensor cores for operands of this type; 0: they take none.
-double tensor_peak(DType type, const GpuPeaks& gpu) {
-  if (is_half(type)) return gpu.half;
-  return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
-         : multiplies_at(type, PeakRate::int8) ? gpu.int8
-         : multiplies_at(type, PeakRate::fp4)  ? gpu.fp4
-                                               : 0;
-}
-
-/// One call of a product on tensor cores.
-double tensor_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
-  const ProductRates& r = rates.product;
-  const double peak = tensor_peak(p.type, gpu) * (multiplies_at(p.type, PeakRate::fp8) ? r.fp8 : 1);
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
-             k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
-  const double flops = 2 * m * n * k * batch;
-  const std::int64_t multiple = std::max<std::int64_t>(1, gpu.alignment / size_of(p.type));
-  if (p.m % multiple != 0 || p.n % multiple != 0 || p.k % multiple != 0) {
-    const bool odd = p.m % 2 != 0 || p.n % 2 != 0 || p.k % 2 != 0;
-    const double rate = p.batch > 1 && !gpu.unaligned_batches ? r.fp32 * gpu.fp32
-                                                              : (odd ? r.odd : r.unaligned) * peak;
-    return r.seconds + std::max(flops / rate, product_bytes(p) / (r.memory * gpu.memory));
-  }
-  double best = std::numeric_limits<double>::max();
-  for (const Tile& tile : kTiles) {
-    const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
-    const double rate = peak / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
-    for (const double parts : kParts) {
-      if (parts > 1 && k / parts < kLeastPart) break;
-      const double waves = std::ceil(tiles * parts / gpu.multiprocessors);
-      const double depth = std::ceil(k / parts / kDepth) * kDepth;
-      double seconds = waves * (2 * tile.m * tile.n * depth / rate + r.wave_seconds);
-      if (parts > 1) seconds += r.reduction * parts * m * n * batch * 4 / gpu.memory;
-      best = std::min(best, seconds);
-    }
-  }
-  best *= 1 + r.throttling * std::min(1.0, flops / 1e12);
-  return r.seconds + std::max(best, product_bytes(p) / (r.memory * gpu.memory));
-}
-
-double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
-  if (tensor_peak(p.type, gpu) > 0)
-    return rates.product.burst * tensor_product_seconds(p, gpu, rates);
-  const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                       static_cast<double>(p.k) * static_cast<double>(p.batch);
-  return rates.product.seconds + std::max(flops / (rates.product.fp32 * gpu.fp32),
-                                          product_bytes(p) / (rates.product.memory * gpu.memory));
-}
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
   const bool backward = a.kind == KernelKind::attention_backward;

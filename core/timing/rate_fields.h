@@ -7,6 +7,37 @@
 
 namespace shardplan {
 
+/// Those of products that ran from graphs.
+template <typename Rates, typename Visit>
+void for_each_product_rate(Rates& p, Visit&& visit) {
+  visit("product.seconds", p.seconds);
+  visit("product.wave_seconds", p.wave_seconds);
+  visit("product.tile.large", p.tile[0]);
+  visit("product.tile.narrow", p.tile[1]);
+  visit("product.tile.small", p.tile[2]);
+  visit("product.memory", p.memory);
+  visit("product.throttling", p.throttling);
+  visit("product.reduction", p.reduction);
+  visit("product.burst", p.burst);
+  visit("product.unaligned", p.unaligned);
+  visit("product.odd", p.odd);
+  visit("product.fp32", p.fp32);
+  visit("product.fp8", p.fp8);
+}
+
+/// Those of the products that our engine starts.
+template <typename Rates, typename Visit>
+void for_each_library_rate(Rates& l, Visit&& visit) {
+  visit("product.library.gap", l.gap);
+  visit("product.library.split", l.split);
+  visit("product.library.cached", l.cached);
+  visit("product.library.burst", l.burst);
+  visit("product.library.fp32_gap", l.fp32_gap);
+  visit("product.library.fp32_split", l.fp32_split);
+  visit("product.library.fp32_small", l.fp32_small);
+  visit("product.library.fp32_tiny", l.fp32_tiny);
+}
+
 /// Calls visit(name, value) for each rate; `rates` is a TimeRates, const or not.
 template <typename Rates, typename Visit>
 void for_each_rate(Rates& rates, Visit&& visit) {
@@ -21,20 +52,8 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   }
   visit("memory.cache_bytes", kernels.cache_bytes);
   visit("memory.turned.slots", kernels.turned_slots);
-  auto& p = kernels.product;
-  visit("product.seconds", p.seconds);
-  visit("product.wave_seconds", p.wave_seconds);
-  visit("product.tile.large", p.tile[0]);
-  visit("product.tile.narrow", p.tile[1]);
-  visit("product.tile.small", p.tile[2]);
-  visit("product.memory", p.memory);
-  visit("product.throttling", p.throttling);
-  visit("product.reduction", p.reduction);
-  visit("product.burst", p.burst);
-  visit("product.unaligned", p.unaligned);
-  visit("product.odd", p.odd);
-  visit("product.fp32", p.fp32);
-  visit("product.fp8", p.fp8);
+  for_each_product_rate(kernels.product, visit);
+  for_each_library_rate(kernels.library, visit);
   const auto attention = [&](const std::string& at, auto& r) {
     visit(at + ".peak", r.peak);
     visit(at + ".half_width", r.half_width);

@@ -36,6 +36,17 @@ struct ProductRates {
   double fp8 = 0.915;        ///< share of what products of 16 bits reach of their peak
 };
 
+/// Products that our engine starts one by one, where those above ran from graphs: what differs.
+struct LibraryProductRates {
+  double gap = 0.9e-6;    ///< seconds between one kernel and the next
+  double split = 1.5e-6;  ///< of putting together the parts of a depth that is cut
+  double cached = 1.2;    ///< share of the bandwidth, of operands that fit the cache
+  double burst = 0.95;    ///< as ProductRates::burst
+  double fp32_gap = 3e-6, fp32_split = 4e-6;
+  double fp32_small = 0.9;  ///< share of ProductRates::fp32 that tiles of 64 × 64 reach
+  double fp32_tiny = 0.6;   ///< and of 32 × 32
+};
+
 /// Fused attention: share of the peak that grows with the width of heads.
 struct AttentionRates {
   double peak = 0.8;       ///< share at infinite width
@@ -58,6 +69,7 @@ struct KernelRates {
   /// fp32 FLOPs that pass for an element of one byte whose row and column change places.
   double turned_slots = 461;
   ProductRates product;
+  LibraryProductRates library;
   AttentionRates attention, attention_backward;                    ///< the flash kernel
   AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel
   AttentionRates by_rows{.peak = 0.1, .half_width = 32};           ///< shares of the fp32 peak
@@ -72,7 +84,7 @@ struct HostRates {
   std::array<double, kIssues> seconds{12e-6,  15e-6,  19e-6,  2e-6,  55e-6,  36e-6, 600e-6,
                                       1e-3,   3e-6,   150e-6, 8e-6,  330e-6, 45e-6, 100e-6,
                                       125e-6, 130e-6, 330e-6, 15e-6, 12e-6,  55e-6, 75e-6,
-                                      9e-6,   150e-6, 130e-6};  ///< by Issue
+                                      11e-6,  6e-6,   150e-6, 130e-6};  ///< by Issue
   double launch_wait = 9e-6;  ///< where a launch waits for its kernel: beside the kernel's time
   double empty = 0.4;         ///< share of that for a call that starts nothing: a view
   double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off

@@ -8,11 +8,10 @@
 
 namespace shardplan {
 
-/// The engine's host starts kernels without Python: as cheap as items of a list.
 inline Kernel started(const Native& n, KernelKind kind) {
   Kernel k;
   k.kind = kind;
-  k.issue = Issue::listed;
+  k.issue = Issue::launch;
   k.type = n.plan.precision.params;
   return k;
 }

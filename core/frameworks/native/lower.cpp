@@ -420,6 +420,9 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   add_residents(b, n);
   program.model_bytes = total_bytes(program.resident);
   program.host = native_host_memory(n);
+  program.libraries =
+      n.layout.decoder && n.cudnn_attention() ? HostLibraries::attention : HostLibraries::products;
+  program.reads_past_host = plan.framework.native.use_gds;
   program.library_at_most = cufile_at_most(n);
   emit_passes(b, n);
   b.begin_phase(Phase::step);

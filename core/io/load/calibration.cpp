@@ -42,12 +42,24 @@ NcclOverhead read_nccl(ObjectReader& o) {
   return nccl;
 }
 
+HostGrowth read_host_growth(ObjectReader& o) {
+  HostGrowth growth;
+  auto in = o.object("host_growth");
+  if (!in) return growth;
+  growth.products_bytes = in->integer("products_bytes", 0).value_or(0);
+  growth.attention_bytes = in->integer("attention_bytes", 0).value_or(0);
+  growth.direct_bytes = in->integer("direct_bytes", 0).value_or(0);
+  in->finish();
+  return growth;
+}
+
 ProcessOverhead read_overhead(ObjectReader& o) {
   ProcessOverhead overhead;
   overhead.context_bytes = o.integer("context_bytes", 0).value_or(0);
   overhead.foreign_context_bytes = o.integer("foreign_context_bytes", 0).value_or(0);
   overhead.nccl = read_nccl(o);
   overhead.upper = o.number("overhead_upper", 1, 10).value_or(1);
+  overhead.host = read_host_growth(o);
   return overhead;
 }
 

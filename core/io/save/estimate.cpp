@@ -172,6 +172,8 @@ Json to_json(const Estimate& e, const Job& job) {
   json["gpu"] = gpu(e);
   json["host"] = Json{{"bytes_per_node", e.host_per_node.total()},
                       {"pinned_bytes_per_node", e.host_per_node.pinned}};
+  if (e.host_growth_of_process > 0)
+    json["host"]["growth_of_process_bytes"] = e.host_growth_of_process;
   json["nvme"] = Json{{"bytes_per_node", e.host_per_node.nvme}};
   Json traffic = Json::array();
   for (const TrafficLine& line : e.traffic)

@@ -48,6 +48,13 @@ std::int64_t input_bytes(const ModelRun& run, const StageChunk& chunk) {
   return run.segments[segment > 0 ? segment - 1 : segment].forward.output_bytes;
 }
 
+bool makes_input_gradient(const ModelRun& run, const StageChunk& chunk) {
+  if (chunk.first || chunk.repeats.empty()) return true;
+  const SegmentRepeat& front = chunk.repeats.front();
+  const SegmentRun& s = run.segments[front.segment];
+  return !(s.first && front.begins) && s.backward.input_gradient_slot != kNoSlot;
+}
+
 std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {
   if (chunk.last || chunk.repeats.empty()) return 0;
   return run.segments[chunk.repeats.back().segment].forward.output_bytes;

@@ -33,6 +33,10 @@ enum class SentOutput : std::uint8_t { freed, kept };
 
 /// Bytes of what a chunk is given by the stage before it; 0 for the first.
 std::int64_t input_bytes(const ModelRun& run, const StageChunk& chunk);
+/// Whether its passes make the gradient of that. Where nothing before is trained they do not, but
+/// what a stage is sent is told to need one (torch/distributed/pipelining/stage.py): it is made
+/// all the same, and what blocks keep for it is not counted.
+bool makes_input_gradient(const ModelRun& run, const StageChunk& chunk);
 /// Bytes of what it hands on; 0 for the last.
 std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk);
 
@@ -57,6 +61,8 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
   const bool has_result = chunk.last || sent == SentOutput::kept;
   emit_backward(b, model, run, backward, hooks, has_result);
   const std::int64_t bytes = input_bytes(run, chunk);
+  if (!makes_input_gradient(run, chunk))
+    b.alloc_named(Category::activations, bytes, detail::kGradientName);
   emit_send(b, plan, bytes, "gradients to the stage before");
   b.free_named(Category::activations, bytes, detail::kGradientName);
 }

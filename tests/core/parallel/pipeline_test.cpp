@@ -262,6 +262,45 @@ TEST(Schedules, EveryProgramLeavesTheLiveBytesAsItFoundThem) {
   }
 }
 
+/// Gated delta nets without adapters, and every fourth block with attention that has some: on the
+/// first stage nothing is trained, and on the second nothing below its attention.
+Model adapted_attention(const Plan& plan) {
+  return model_of(Json{{"model_type", "qwen3_5_moe_text"},
+                       {"hidden_size", 256},
+                       {"num_hidden_layers", 8},
+                       {"full_attention_interval", 4},
+                       {"num_attention_heads", 4},
+                       {"num_key_value_heads", 2},
+                       {"head_dim", 64},
+                       {"linear_conv_kernel_dim", 4},
+                       {"linear_key_head_dim", 32},
+                       {"linear_num_key_heads", 4},
+                       {"linear_num_value_heads", 8},
+                       {"linear_value_head_dim", 32},
+                       {"moe_intermediate_size", 128},
+                       {"shared_expert_intermediate_size", 128},
+                       {"num_experts", 8},
+                       {"num_experts_per_tok", 2},
+                       {"vocab_size", 1024},
+                       {"max_position_embeddings", 4096}}
+                      .dump(),
+                  build_options(plan));
+}
+
+TEST(Schedules, LeaveLiveBytesAsTheyFoundThemWhereTheFirstStageTrainsNothing) {
+  for (const std::int64_t chunks : {1, 2}) {
+    Plan plan = plan_of_case({FrameworkKind::fsdp2, stages(4, chunks), 8});
+    plan.workload.lora = Lora{.rank = 8, .targets = {"q_proj", "v_proj"}};
+    const Model model = adapted_attention(plan);
+    const ModelRun run = run_segments(model, plan);
+    for (const std::int64_t rank : {0, 1, 2, 3}) {
+      const Program program = lower(model, plan, run, rank);
+      EXPECT_EQ(simulate_memory(program).phases[2].end, total_bytes(program.resident))
+          << chunks << " chunks, stage " << rank;
+    }
+  }
+}
+
 std::int64_t activations_at_peak(const Plan& plan, std::int64_t rank) {
   const Model model = gpt(plan, 8);
   const MemoryProfile memory = simulate_memory(lower(model, plan, run_segments(model, plan), rank));
