@@ -38,15 +38,22 @@ Accuracy judged(const std::vector<std::string>& lists) {
   return compare_with_records(records_asked_for(lists), AccuracyGroup::framework);
 }
 
-/// Predicted before they ran. One machine, whose Python calls went from 2.0 to 0.8 µs meanwhile.
+/// One machine, whose blocks went from 2.7 to 1.3 ms meanwhile. As predicted 13.3 % off.
 TEST(HostPace, ExplainsHalfOfTheErrorsOfBalancedSteps) {
   const Accuracy accuracy = judged({"balance_2gpu", "balance_2gpu_deepspeed"});
   ASSERT_EQ(whole(accuracy).timed.count, 14);
-  EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.072);
-  EXPECT_GE(whole(accuracy).predicted.mean_absolute, 0.12);
+  EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.056);
 }
 
-/// 25 runs of OpenRLHF, which its constants do not know either.
+/// A machine whose blocks take 2.6 to 3.6 ms. As predicted 25.2 % off.
+TEST(HostPace, ExplainsHalfOfTheErrorsOnASlowHost) {
+  const Accuracy accuracy =
+      judged({"pace_h100_1gpu", "pace_h100_2gpu_deepspeed", "pace_h100_2gpu_fsdp2"});
+  ASSERT_EQ(whole(accuracy).timed.count, 14);
+  EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.11);
+}
+
+/// 17 runs, which its constants do not know either.
 TEST(HostPace, ExplainsErrorsOfOpenRlhf) {
   const Accuracy accuracy = judged({"openrlhf", "openrlhf_more"});
   EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.8 * whole(accuracy).predicted.mean_absolute);

@@ -106,7 +106,11 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   expect_within(peak_errors(records_asked_for({"host_drawn_h200_1gpu"})), 8, 0.26, 1.3);
   // FSDP2 with 16 tokens is 2.6 % too low: 356 MiB, of which 22 are the forward pass's.
   expect_within(peak_errors(records_asked_for({"balance_2gpu"})), 12, 0.35, 2.61);
-  expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.02, 0.05);
+  expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.04, 0.06);
+  expect_within(peak_errors(records_asked_for({"pace_h100_1gpu", "pace_h100_2gpu_fsdp2"})), 9, 0.02,
+                0.05);
+  // ZeRO-2 with three micro-batches and checkpoints is 6.5 % too high: why is not known.
+  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_deepspeed"})), 5, 1.32, 6.48);
 }
 
 TEST(TrainerRecords, KnowsItsMisses) {
