@@ -125,6 +125,8 @@ constexpr std::array kServing{
              "requests that wait when it starts, as a benchmark's do, and no others come; 0: they "
              "keep coming",
          .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::cuda_graphs>(
+        {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
     option<&RolloutEngine::grouped_reads>(
         {.key = "grouped_reads",
          .help = "keys and values are read once for the heads of queries that share them"}),

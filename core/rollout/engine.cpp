@@ -8,10 +8,12 @@
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "lowering/inference/pass.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/rank_model.h"
 #include "model/model.h"
 #include "parallel/cuts.h"
 #include "parallel/degrees.h"
+#include "rollout/graphs.h"
 #include "rollout/packed_products.h"
 #include "simulator/memory.h"
 #include "trainers/description.h"
@@ -39,11 +41,22 @@ std::int64_t ranks_of(const Parameter& p, const RolloutEngine& engine, const Mod
   return shared ? std::min(engine.tensor_parallel, facts.key_value_heads) : engine.tensor_parallel;
 }
 
+/// A table for all layers that turn alike: cosines and sines of every position that the model has,
+/// however long a sequence may be (vllm/model_executor/layers/rotary_embedding/base.py).
+std::int64_t position_bytes(const Model& model) {
+  std::int64_t bytes = 0;
+  for (const Shared& shared : model.shared)
+    if (shared.name == "cos")
+      bytes = checked_add(
+          bytes, checked_mul(checked_mul(shared.extent.per, kEach), model.facts.max_positions));
+  return bytes;
+}
+
 /// Matrices are cut over the ranks, tables of words padded before (vllm/model_executor/layers/
 /// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged, and
 /// trained copies take the place of their originals.
 std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quantization format) {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = position_bytes(model);
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (p.adapter || p.copy) return;
     std::int64_t numel = p.numel;
@@ -98,10 +111,11 @@ Rows rows_of(const Kernel& product) {
   return {checked_mul(rows, product.k), checked_mul(rows, product.n)};
 }
 
-/// What a pass over a layer holds at most: the residual stream, what a product takes and makes, and
-/// what the next takes, which one kernel makes of it (vllm/model_executor/models/llama.py; of
-/// experts the caches of fused_moe.py). Nothing where the graph has more than linears.
-std::optional<std::int64_t> layer_bytes(const PackedProducts& products) {
+/// What a pass over a layer holds at most: the residual stream, and other rows of it; what a
+/// product takes and makes, and what the next takes, which one kernel makes of it
+/// (vllm/model_executor/models/llama.py; of experts the caches of fused_moe.py). Nothing where the
+/// graph has more than linears.
+std::optional<std::int64_t> layer_bytes(const PackedProducts& products, std::int64_t held_rows) {
   if (!products.paired || products.kernels.empty()) return std::nullopt;
   const std::int64_t stream = rows_of(products.kernels.front()).taken;
   std::int64_t most = 0;
@@ -110,7 +124,7 @@ std::optional<std::int64_t> layer_bytes(const PackedProducts& products) {
     const Rows next = rows_of(products.kernels[(i + 1) % products.kernels.size()]);
     most = std::max(most, checked_add(own.taken + own.made, next.taken));
   }
-  return checked_add(stream, most);
+  return checked_add(checked_mul(1 + held_rows, stream), most);
 }
 
 /// The engine's own kernels; nothing where they are not known for all layers, or where the layers
@@ -127,7 +141,7 @@ std::optional<std::int64_t> fused_bytes(const RolloutEngine& engine, const Model
   std::int64_t most = 0;
   for (const SegmentRun& segment : run.segments) {
     if (!segment.segment->checkpointable) continue;  // embeddings, and the head, which is profiled
-    const auto bytes = layer_bytes(packed_products(segment, true));
+    const auto bytes = layer_bytes(packed_products(segment, true), engine.engine->held_rows);
     if (!bytes) return std::nullopt;
     most = std::max(most, *bytes);
   }
@@ -147,19 +161,55 @@ std::int64_t unfused_bytes(const RolloutEngine& engine, const Model& generator, 
   return memory.peak - memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];
 }
 
-/// The profile runs the network once over as many tokens as a pass may take, and then chooses a
-/// token for as many sequences as may run (gpu_model_runner.py, profile_run).
-std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generator,
-                              const Plan& plan) {
-  const auto fused = fused_bytes(engine, generator, plan);
-  const std::int64_t pass = fused ? *fused : unfused_bytes(engine, generator, plan);
-  const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * engine.engine->profiled_rows);
-  const std::int64_t graphs =
-      engine.cuda_graphs ? checked_mul(engine.engine->graph_bytes, engine.sequences) : 0;
-  return checked_add(std::max(pass, checked_mul(row, engine.sequences)), graphs);
+bool has_experts(const Model& model) {
+  bool found = false;
+  model.for_each_distinct(
+      [&](const Parameter& p, std::int64_t) { found = found || p.kind == ParameterKind::expert; });
+  return found;
 }
 
-/// All that the engine takes of a GPU by its share.
+/// The profile runs the network once over as many tokens as a pass may take, and then, with the
+/// stream that it returned, chooses a token for as many sequences as may run (gpu_model_runner.py
+/// and gpu/model_runner.py, profile_run).
+std::int64_t profiled_bytes(const RolloutEngine& engine, const Model& generator, const Plan& plan,
+                            const EngineRunner& runner) {
+  const auto fused = fused_bytes(engine, generator, plan);
+  const std::int64_t pass = fused ? *fused : unfused_bytes(engine, generator, plan);
+  const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * runner.profiled_rows);
+  const std::int64_t stream =
+      checked_mul(checked_mul(generator.facts.hidden, kEach), engine.batched_tokens);
+  return std::max(pass, checked_add(stream, checked_mul(row, engine.sequences)));
+}
+
+/// States of sequences, which are there from the start to the end: words that they were given, and
+/// others.
+std::int64_t counter_bytes(const RolloutEngine& engine, const Model& generator,
+                           const EngineRunner& runner) {
+  constexpr std::int64_t kBits = 8;
+  const std::int64_t words =
+      ceil_div(checked_mul(generator.facts.vocabulary, runner.counter_bits), kBits);
+  return checked_mul(checked_add(words, runner.sequence_bytes), engine.sequences);
+}
+
+/// What it keeps when it sleeps: graphs, and the workspace of products. Weights, the states beside
+/// them and the cache are in the allocator that gives back (vllm/device_allocator/cumem.py).
+void add_activations(EngineMemory& m, const RolloutEngine& engine, const Model& generator,
+                     const Plan& plan) {
+  const EngineDescription& e = *engine.engine;
+  const EngineRunner& runner = has_experts(generator) ? e.runner_of_experts : e.runner;
+  const std::int64_t counters = counter_bytes(engine, generator, runner);
+  const std::int64_t graphs = graph_bytes(engine, generator, plan.cluster.gpu);
+  const std::int64_t products = e.library_bytes > 0 ? cublas_workspace(plan.cluster.gpu) : 0;
+  m.outside = e.cached_bytes;
+  if (!runner.graphs_in_share) m.outside = checked_add(m.outside, graphs);
+  if (!e.counters_in_share) m.outside = checked_add(m.outside, counters);
+  const std::int64_t profiled =
+      checked_add(profiled_bytes(engine, generator, plan, runner), products);
+  m.activations = checked_add(checked_add(profiled, e.cached_bytes), checked_add(graphs, counters));
+  m.asleep = e.library_bytes > 0 ? checked_add(graphs, 2 * products) : m.activations;
+}
+
+/// All tensors of the engine, by its share of the GPU.
 std::int64_t budget_of(const RolloutEngine& engine, const Plan& plan, const EngineMemory& m) {
   const std::int64_t usable = plan.cluster.gpu.usable.count();
   const auto share_of = [&](std::int64_t bytes) {
@@ -168,7 +218,8 @@ std::int64_t budget_of(const RolloutEngine& engine, const Plan& plan, const Engi
   const std::int64_t before = checked_add(m.weights, m.activations);
   if (engine.engine->share_is_of_free)
     return checked_add(before, share_of(std::max<std::int64_t>(usable - before, 0)));
-  return checked_add(share_of(usable), engine.engine->share_is_static ? m.activations : 0);
+  const std::int64_t on_top = engine.engine->share_is_static ? m.activations : m.outside;
+  return checked_add(share_of(usable) - engine.engine->library_bytes, on_top);
 }
 
 }  // namespace
@@ -178,20 +229,23 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
   const Plan plan = own_plan(generation);
   EngineMemory m;
   m.weights = weight_bytes(engine, generator, generation.workload.generation.weights);
-  m.activations = activation_bytes(engine, generator, plan);
+  add_activations(m, engine, generator, plan);
   m.block_bytes = block_bytes(engine, generator, plan);
   m.budget = budget_of(engine, plan, m);
   const std::int64_t left = std::max<std::int64_t>(m.budget - m.weights - m.activations, 0);
   m.blocks = m.block_bytes > 0 ? left / m.block_bytes : 0;
   m.cache = checked_mul(m.blocks, m.block_bytes);
   m.blocks_needed = ceil_div(engine.model_length, engine.block_tokens);
-  m.asleep = engine.sleep_level > 0 ? m.activations : m.budget;
+  if (engine.sleep_level == 0) m.asleep = m.budget;
   return m;
 }
 
 double least_utilization(const RolloutEngine& engine, const EngineMemory& memory,
                          const Plan& generation) {
-  const std::int64_t profiled = engine.engine->share_is_static ? 0 : memory.activations;
+  const std::int64_t profiled =
+      engine.engine->share_is_static
+          ? 0
+          : memory.activations - memory.outside + engine.engine->library_bytes;
   const std::int64_t before = checked_add(memory.weights, profiled);
   const std::int64_t cache = checked_mul(memory.blocks_needed, memory.block_bytes);
   const std::int64_t usable = generation.cluster.gpu.usable.count();

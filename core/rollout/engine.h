@@ -11,6 +11,35 @@ namespace shardplan {
 struct Model;
 struct Plan;
 
+/// What runs an engine's passes: vLLM has two, and chooses by the model.
+struct EngineRunner {
+  /// As many fp32 rows of logits for each sequence are there at once while the profile chooses
+  /// tokens, beside the 16-bit one.
+  std::int64_t profiled_rows = 4;
+  /// Of each word of the vocabulary for each sequence that may run: how often it was said, which
+  /// penalties ask for.
+  std::int64_t counter_bits = 0;
+  std::int64_t sequence_bytes = 0;  ///< of other states of a sequence that may run
+  /// Its profile makes a few CUDA graphs, and takes what all will have off the share.
+  bool graphs_in_share = false;
+};
+
+/// CUDA graphs that are made for many sizes of a pass, beside the share (core/rollout/graphs.h).
+struct EngineGraphs {
+  std::int64_t most_tokens = 0;  ///< of the largest; 0: the engine's are not described
+  /// The driver's, of a layer: of passes that are cut at attention, and of whole ones.
+  std::int64_t cut_bytes = 0, whole_bytes = 0;
+  /// Results of attention in fp32, in so many parts, of the largest whole pass.
+  double attention_parts = 0;
+};
+
+/// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
+/// serving.md.
+struct EngineHost {
+  double sequence_seconds = 0;  ///< of each that runs: scheduled, answered
+  double layer_seconds = 0;     ///< of each layer whose kernels no whole graph starts
+};
+
 /// What an engine does unless it is told otherwise.
 struct EngineDescription {
   std::string_view name;     ///< in jobs
@@ -24,8 +53,8 @@ struct EngineDescription {
   /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
   /// one: logits, their log-softmax, probabilities, and as many random numbers.
   std::int64_t sampler_rows = 4;
-  /// As many fp32 rows are there at once while the profile chooses tokens.
-  std::int64_t profiled_rows = 4;
+  EngineRunner runner = {};             ///< of dense networks
+  EngineRunner runner_of_experts = {};  ///< of networks with experts
   /// The share is of weights and cache alone: what passes and graphs take comes on top. Else the
   /// engine runs a pass first, and its share is of all that it takes.
   bool share_is_static = false;
@@ -33,6 +62,17 @@ struct EngineDescription {
   bool share_is_of_free = false;
   /// Of CUDA graphs for each sequence at once, where they are outside of the share.
   std::int64_t graph_bytes = 0;
+  /// Rows of the stream that a pass holds beside those that products take and make: of its caller.
+  std::int64_t held_rows = 0;
+  /// Counters of words (EngineRunner) are taken off the share; else they come on top.
+  bool counters_in_share = true;
+  /// What the driver gives libraries and kernels between the first look at the GPU and the cache:
+  /// taken off the share, and no tensor.
+  std::int64_t library_bytes = 0;
+  /// What the allocator keeps beside the share once passes have run.
+  std::int64_t cached_bytes = 0;
+  EngineGraphs graphs = {};
+  EngineHost host = {};
   /// Of an all-reduce among the GPUs of a node, beside what its bytes take: kernels of the engine's
   /// own that write to the others' memory (vllm/distributed/device_communicators/
   /// custom_all_reduce.py; SGLang's are the same). Assumed.
@@ -61,9 +101,22 @@ inline constexpr EngineDescription kVllm{
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
     .block_step = 16,     // v1/attention/backends/flash_attn.py, get_supported_kernel_block_sizes
+    // v1/worker/gpu/sample: sampler.py, apply_sampling_params; penalties.py, counts in 32 bits and
+    // a mask. The rest is fitted to what vLLM 0.25 was measured to take on an H100:
+    // docs/explanation/serving.md.
+    .runner = {.profiled_rows = 1, .counter_bits = 33, .sequence_bytes = 40 << 10},
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
-    .profiled_rows = 3,
+    // It makes graphs too: profile_cudagraph_memory.
+    .runner_of_experts = {.profiled_rows = 3, .graphs_in_share = true},
+    .held_rows = 5,
+    .library_bytes = std::int64_t{230} << 20,
+    .cached_bytes = std::int64_t{256} << 20,
+    .graphs = {.most_tokens = 512,
+               .cut_bytes = 141'000,
+               .whole_bytes = 49'400,
+               .attention_parts = 80},
+    .host = {.sequence_seconds = 31e-6, .layer_seconds = 0.65e-3},
     .expert_rate = 0.3,  // docs/explanation/serving.md
     .finds_in_pass = true,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
@@ -72,6 +125,16 @@ inline constexpr EngineDescription kVllm{
         "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/utils.py, "
         "request_memory; v1/core/kv_cache_utils.py, get_num_blocks; v1/core/kv_cache_manager.py, "
         "get_computed_blocks"};
+
+/// As it was before its profile counted what stays (0.27: utils/mem_utils.py, memory_profiling):
+/// counters come on top of the share.
+inline constexpr EngineDescription kVllm25 = [] {
+  EngineDescription engine = kVllm;
+  engine.name = "vllm-0.25";
+  engine.words = "vLLM 0.25";
+  engine.counters_in_share = false;
+  return engine;
+}();
 
 /// Of its own pages: one token each unless told otherwise; tables of words are padded alike
 /// (srt/layers/vocab_parallel_embedding.py).
@@ -130,7 +193,8 @@ inline constexpr EngineDescription kTensorRtLlm014{
         "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
         "tensorrt_llm/bench/run/run.py"};
 
-inline constexpr std::array kEngines{&kVllm, &kSglang, &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
+inline constexpr std::array kEngines{&kVllm,   &kSglang,      &kVllm25,
+                                     &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
 
 enum class EnginePlace : std::uint8_t {
   colocated,  ///< on the trainer's GPUs
@@ -168,15 +232,17 @@ struct RolloutEngine {
 
 /// Of one GPU, in bytes.
 struct EngineMemory {
-  std::int64_t budget = 0;   ///< all that it takes: the cache is what the rest leaves
-  std::int64_t weights = 0;  ///< in 16 bits, its share of each layer
-  /// The peak of its profile's pass, or of choosing tokens; and graphs outside of its share.
+  std::int64_t budget = 0;   ///< all tensors that it takes: the cache is what the rest leaves
+  std::int64_t weights = 0;  ///< in 16 bits, its share of each layer, and tables of positions
+  /// The peak of its profile's pass, or of choosing tokens; what it holds beside it from the start;
+  /// and what of it is outside of its share.
   std::int64_t activations = 0;
+  std::int64_t outside = 0;      ///< of the activations: graphs, counters
   std::int64_t cache = 0;        ///< whole blocks; 0: not even one
   std::int64_t block_bytes = 0;  ///< of all layers
   std::int64_t blocks = 0;
   std::int64_t blocks_needed = 0;  ///< for one sequence of the full length: fewer, and it stops
-  /// What it keeps when it sleeps: no more than what is neither weights nor cache.
+  /// What it keeps when it sleeps, of what is neither weights nor cache.
   std::int64_t asleep = 0;
 };
 

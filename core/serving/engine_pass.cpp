@@ -7,6 +7,7 @@
 #include "lowering/inference/pass.h"
 #include "parallel/groups.h"
 #include "rollout/engine.h"
+#include "rollout/graphs.h"
 #include "rollout/packed_products.h"
 #include "serving/exchange.h"
 
@@ -229,6 +230,17 @@ void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) 
   time.attention += one * load.prompt_tokens / load.prompt_length;
 }
 
+/// A pass that a host starts takes as long as the host: of each sequence, and of layers that no
+/// graph of a whole pass starts, as those of passes with prompts.
+double ServedNetwork::waited_for(const EngineLoad& load) const {
+  const RolloutEngine& engine = *plan_.workload.generation.engine;
+  const EngineHost& host = engine.engine->host;
+  const bool in_graph = engine.cuda_graphs && load.prompt_tokens <= 0 &&
+                        load.decoding <= static_cast<double>(most_in_graph(engine));
+  const double layers = in_graph ? 0 : static_cast<double>(model().facts.layers);
+  return std::max(load.decoding * host.sequence_seconds, layers * host.layer_seconds);
+}
+
 EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   EnginePassTime time;
   if (peaks_.half <= 0 || peaks_.memory <= 0) return time;
@@ -236,7 +248,8 @@ EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   const double ended = load.prompt_length > 0 ? load.prompt_tokens / load.prompt_length : 0;
   add_head(time, load.decoding + ended);
   add_attention(time, load);
-  time.host = plan_.workload.generation.engine->engine->pass_seconds;
+  time.host = std::max(plan_.workload.generation.engine->engine->pass_seconds,
+                       waited_for(load) - time.seconds());
   return time;
 }
 

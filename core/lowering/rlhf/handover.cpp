@@ -120,12 +120,19 @@ void move_weights(ProgramBuilder& b, const RolloutEngine& engine, const EngineMe
 void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory& memory) {
   if (!is_here(engine)) return;
   ProgramBuilder b(whole);
-  b.resident(Category::workspace, memory.activations);
+  b.resident(Category::workspace, engine.sleep_level > 0 ? memory.asleep : memory.activations);
   if (engine.sleep_level == 0) {
     b.resident(Category::parameters, memory.weights);
     b.resident(Category::kv_cache, memory.cache);
   }
   if (engine.sleep_level == 1) whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
+}
+
+/// With its cache, and what its passes take beside what it keeps asleep.
+void answer(ProgramBuilder& b, const EngineMemory& memory) {
+  b.alloc(Category::kv_cache, memory.cache);
+  b.transient(Category::workspace, memory.activations - memory.asleep);
+  b.free(Category::kv_cache, memory.cache);
 }
 
 /// The judge wakes with weights of its own, which nobody hands over, and its whole cache (verl 0.8,
@@ -134,8 +141,7 @@ void wake_judge(ProgramBuilder& b, const Judge& judge) {
   if (!is_here(judge.engine) || judge.engine.sleep_level == 0) return;
   const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
   b.alloc(Category::parameters, memory.weights);
-  b.alloc(Category::kv_cache, memory.cache);
-  b.free(Category::kv_cache, memory.cache);
+  answer(b, memory);
   b.free(Category::parameters, memory.weights);
 }
 
@@ -164,8 +170,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
   if (empties.when_engine_has_weights) b.empty_cache();
-  if (wakes) b.alloc(Category::kv_cache, memory.cache);
-  if (wakes) b.free(Category::kv_cache, memory.cache);
+  if (wakes) answer(b, memory);
   if (wakes) move_weights(b, *rlhf.rollout, memory, false);
   if (wakes) b.free(Category::parameters, memory.weights);
   if (empties.when_engine_sleeps) b.empty_cache();

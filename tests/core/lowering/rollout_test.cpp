@@ -49,18 +49,22 @@ std::int64_t peak(const Job& job, Phase phase) {
   return simulate_memory(lower_rlhf(*job.rlhf)).of(phase).peak;
 }
 
+/// Llama 3.1 turns 128 numbers of each head, by a table of its 131,072 positions.
+constexpr std::int64_t kPositions = 131072 * 128 * 2;
+
 /// Keys and values of Llama 3.1 8B: 2 × 16 tokens × 8 heads × 128 × 2 bytes, of 32 layers; as many
 /// blocks as the share of the GPU leaves beside weights and activations.
 TEST(Rollout, CountsBlocksAsTheEngineDoes) {
   const Job job = changed("{}");
   const EngineMemory m = memory_of(job);
   const auto total = static_cast<double>(job.plan.cluster.gpu.usable.count());
-  EXPECT_EQ(m.budget, static_cast<std::int64_t>(std::ceil(total * 0.5)));
+  EXPECT_EQ(m.budget - m.outside,
+            static_cast<std::int64_t>(std::ceil(total * 0.5)) - kVllm.library_bytes);
   EXPECT_EQ(m.block_bytes, 2 * 16 * 8 * 128 * 2 * 32);
   EXPECT_EQ(m.blocks, (m.budget - m.weights - m.activations) / m.block_bytes);
   EXPECT_EQ(m.cache, m.blocks * m.block_bytes);
   EXPECT_EQ(m.blocks_needed, 1024 / 16);
-  EXPECT_NEAR(static_cast<double>(m.weights), 2.0 * 8030261248, 1 << 20);
+  EXPECT_NEAR(static_cast<double>(m.weights), 2.0 * 8030261248 + kPositions, 1 << 20);
   EXPECT_GT(m.activations, 0);
 }
 
@@ -68,7 +72,8 @@ TEST(Rollout, TensorParallelRanksDivideWeightsAndHeads) {
   const EngineMemory one = memory_of(changed("{}"));
   const EngineMemory four =
       memory_of(changed(R"({"workload": {"rollout": {"tensor_parallel": 4}}})"));
-  EXPECT_NEAR(static_cast<double>(four.weights), static_cast<double>(one.weights) / 4, 1 << 20);
+  EXPECT_NEAR(static_cast<double>(four.weights - kPositions),
+              static_cast<double>(one.weights - kPositions) / 4, 1 << 20);
   EXPECT_EQ(four.block_bytes, one.block_bytes / 4);
   // Eight heads of keys over sixteen ranks: each has one.
   const EngineMemory more = memory_of(
@@ -83,6 +88,30 @@ TEST(Rollout, TakesItsShareOfTheTrainersGpus) {
   const std::int64_t all = m.weights + m.activations + m.cache;
   for (const Phase phase : {Phase::generation, Phase::actor_training})
     EXPECT_EQ(peak(awake, phase) - peak(separate, phase), all);
+}
+
+/// 51 sizes to 512 tokens of passes cut at attention, 35 to 256 sequences of whole ones.
+TEST(Rollout, GraphsComeOnTopOfItsShare) {
+  const Job job = changed("{}");
+  const EngineMemory with = memory_of(job);
+  const EngineMemory eager =
+      memory_of(changed(R"({"workload": {"rollout": {"cuda_graphs": false}}})"));
+  EXPECT_EQ(with.outside - eager.outside,
+            32 * (51 * kVllm.graphs.cut_bytes + 35 * kVllm.graphs.whole_bytes) +
+                2 * job.plan.cluster.gpu.abilities.blas_workspace_bytes + 80 * 4 * 256 * 4096);
+  EXPECT_EQ(with.blocks, eager.blocks);
+}
+
+/// Of each of 256 sequences a count of 32 bits and a bit for each word, and 40 KiB.
+TEST(Rollout, CountsOfWordsAreInTheShareOrBesideIt) {
+  const EngineMemory later = memory_of(changed("{}"));
+  const EngineMemory earlier =
+      memory_of(changed(R"({"workload": {"rollout": {"engine": "vllm-0.25"}}})"));
+  const std::int64_t counts = 256 * (128256 / 8 * 33 + (40 << 10));
+  EXPECT_EQ(earlier.outside - later.outside, counts);
+  EXPECT_EQ(earlier.activations, later.activations);
+  EXPECT_NEAR(static_cast<double>(earlier.cache - later.cache), static_cast<double>(counts),
+              static_cast<double>(later.block_bytes));
 }
 
 /// What a category has of the GPU, awake or asleep.
@@ -115,7 +144,7 @@ TEST(Rollout, AsleepItMakesRoomForTraining) {
   const Job asleep = changed(R"({"workload": {"rollout": {"sleep_level": 2}}})");
   const Job on_host = changed(R"({"workload": {"rollout": {"sleep_level": 1}}})");
   const EngineMemory m = memory_of(asleep);
-  EXPECT_EQ(m.asleep, m.activations);
+  EXPECT_LT(m.asleep, m.activations);
   EXPECT_EQ(peak(asleep, Phase::actor_training) - peak(separate, Phase::actor_training), m.asleep);
   EXPECT_GE(peak(asleep, Phase::generation), m.weights + m.cache + m.asleep);
   EXPECT_EQ(lower_rlhf(*on_host.rlhf).host.pinned - lower_rlhf(*asleep.rlhf).host.pinned,
@@ -155,10 +184,10 @@ TEST(Rollout, WakesAJudgeAfterTheAnswers) {
   const Judge& judge = *judged.rlhf->judge;
   const EngineMemory m = engine_memory(judge.engine, judge.model, judge.plan);
   EXPECT_EQ(judge.engine.model_length, 4096);
-  EXPECT_EQ(m.weights, std::int64_t{1235814400} * 2);  // all of Llama 3.2 1B in 16 bits
-  // Asleep it keeps its activations, and its weights on the host.
-  EXPECT_EQ(peak(judged, Phase::actor_training) - peak(alone, Phase::actor_training),
-            m.activations);
+  // All of Llama 3.2 1B in 16 bits, whose heads are 64 wide.
+  EXPECT_EQ(m.weights, std::int64_t{1235814400} * 2 + kPositions / 2);
+  // Asleep it keeps its graphs, and its weights on the host.
+  EXPECT_EQ(peak(judged, Phase::actor_training) - peak(alone, Phase::actor_training), m.asleep);
   EXPECT_EQ(lower_rlhf(*judged.rlhf).host.pinned - lower_rlhf(*alone.rlhf).host.pinned, m.weights);
   // 0.8 of a GPU is more than the 0.5 of the engine that generates.
   EXPECT_GE(peak(judged, Phase::generation), m.weights + m.cache + m.activations);
@@ -224,7 +253,7 @@ TEST(Rollout, SaysWhatItHolds) {
   const Job job = changed(R"({"workload": {"rollout": {"sleep_level": 1}}})");
   ASSERT_FALSE(job.diagnostics.empty());
   const std::string text = to_string(job.diagnostics.back());
-  EXPECT_THAT(text, HasSubstr("vLLM 0.27 takes 39."));
+  EXPECT_THAT(text, HasSubstr("vLLM 0.27 takes 40."));
   EXPECT_THAT(text, HasSubstr("blocks of 16 tokens"));
   EXPECT_THAT(text, HasSubstr("asleep it keeps up to"));
 }

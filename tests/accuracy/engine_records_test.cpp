@@ -1,0 +1,184 @@
+// vLLM 0.25 itself on an H100 (data/measurements/serving/vllm_h100.json): its blocks, what the GPU
+// held, and how fast it answered.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "estimate/estimate.h"
+#include "estimate/rlhf.h"
+#include "estimate/serving.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "serving/engine_pass.h"
+
+namespace shardplan::engine_records_test {
+namespace {
+
+Json rows_of(const std::string& name) {
+  return read_json_file(SHARDPLAN_SOURCE_DIR "/data/measurements/serving/" + name).at("rows");
+}
+
+const Json& rows() {
+  static const Json kRows = rows_of("vllm_h100.json");
+  return kRows;
+}
+
+Json job_of(const Json& row, const Json& load) {
+  Json job = row.at("job");
+  job["model"] =
+      SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/cases/" + job.at("model").get<std::string>();
+  for (const char* key : {"batch", "prompt_length", "new_tokens"})
+    job["workload"][key] = load.at(key);
+  job["workload"]["engine"]["requests"] = load.at("batch");
+  return job;
+}
+
+Estimate estimated(const Json& row, const Json& load) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  const Job job = load_job(job_of(row, load), "job.json", {.hardware = &kHardware});
+  return estimate(job.model, job.plan, load_calibration());
+}
+
+double error(double predicted, const Json& measured) {
+  return predicted / measured.get<double>() - 1;
+}
+
+/// Of a network with tied embeddings whose class makes a head first, vLLM 0.25 in sleep mode counts
+/// the head that it has dropped: its cache is larger than its share, by as much.
+bool counts_dropped_head(const Json& row) {
+  return row.at("measured").at("beside_torch").get<std::int64_t>() < 0;
+}
+
+TEST(EngineRecords, CountsBlocks) {
+  ASSERT_EQ(rows().size(), 7U);
+  for (const Json& row : rows()) {
+    const Estimate e = estimated(row, row.at("loads").at(0));
+    const double blocks =
+        error(static_cast<double>(e.serving->memory.blocks), row.at("told").at("blocks"));
+    const double weights =
+        error(static_cast<double>(e.serving->memory.weights), row.at("measured").at("weights"));
+    const std::string name = row.at("name").get<std::string>();
+    RecordProperty(name + ", blocks", std::to_string(blocks));
+    RecordProperty(name + ", weights", std::to_string(weights));
+    EXPECT_LE(blocks, 0.006) << name;
+    EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026 : -0.004) << name;
+    // Tensors of a few MB do not fill the allocator's segments of 20 MiB.
+    EXPECT_LE(weights, 0) << name;
+    EXPECT_GE(weights, -0.045) << name;
+  }
+}
+
+TEST(EngineRecords, HoldsWhatTheGpuHeld) {
+  for (const Json& row : rows()) {
+    const Estimate e = estimated(row, row.at("loads").at(0));
+    const Json& m = row.at("measured");
+    const auto held = m.at("used_after_loads").get<double>() - m.at("used_before").get<double>();
+    const double off = static_cast<double>(e.device.point) / held - 1;
+    const std::string name = row.at("name").get<std::string>();
+    RecordProperty(name, std::to_string(off));
+    EXPECT_GE(off, counts_dropped_head(row) ? -0.017 : -0.002) << name;
+    EXPECT_LE(off, 0.007) << name;
+  }
+}
+
+struct Mean {
+  double absolute = 0;
+  int count = 0;
+  void add(double error) {
+    absolute += std::abs(error);
+    ++count;
+  }
+  double error() const { return absolute / count; }
+};
+
+TEST(EngineRecords, AnswersAsFast) {
+  Mean tokens, all;
+  for (const Json& row : rows())
+    for (const Json& load : row.at("loads")) {
+      const ServingEstimate s = *estimated(row, load).serving;
+      const Json& m = load.at("measured");
+      const double token = error(s.quiet_token_seconds, m.at("decode_seconds"));
+      const double rate =
+          s.tokens_per_second * m.at("seconds").get<double>() / m.at("tokens").get<double>() - 1;
+      const double first = error(s.first_token_seconds, m.at("first_token_seconds"));
+      const std::string name = load.at("name").get<std::string>();
+      RecordProperty(name + ", a token", std::to_string(token));
+      RecordProperty(name + ", all", std::to_string(rate));
+      RecordProperty(name + ", first", std::to_string(first));
+      tokens.add(token);
+      all.add(rate);
+    }
+  EXPECT_EQ(tokens.count, 13);
+  RecordProperty("a token", std::to_string(tokens.error()));
+  RecordProperty("all", std::to_string(all.error()));
+  EXPECT_LE(tokens.error(), 0.08);
+  EXPECT_LE(all.error(), 0.10);
+}
+
+/// What 0.27 would have taken as cache, of what 0.25 left: all that the driver had given, and the
+/// peak of tensors above those that stayed (utils/mem_utils.py, memory_profiling).
+TEST(EngineRecords, CountsWhatStaysInItsShare) {
+  int judged = 0;
+  for (const Json& row : rows()) {
+    const Json& m = row.at("measured");
+    if (!m.contains("after_profile")) continue;
+    const auto bytes = [&](const char* part, const char* key) {
+      return m.at(part).at(key).get<std::int64_t>();
+    };
+    const std::int64_t consumed =
+        m.at("free_at_start").get<std::int64_t>() - bytes("after_profile", "free");
+    const std::int64_t headroom = bytes("profile", "peak") - bytes("after_profile", "allocated");
+    const std::int64_t left = m.at("requested").get<std::int64_t>() - consumed - headroom;
+    Json later = row;
+    later["job"]["workload"]["engine"]["engine"] = "vllm";
+    const EngineMemory memory = estimated(later, row.at("loads").at(0)).serving->memory;
+    const double off = static_cast<double>(memory.cache) / static_cast<double>(left) - 1;
+    const std::string name = row.at("name").get<std::string>();
+    RecordProperty(name, std::to_string(off));
+    EXPECT_NEAR(off, 0, 0.007) << name;
+    ++judged;
+  }
+  EXPECT_EQ(judged, 5);
+}
+
+/// Most of the GPU that was in use after any moment.
+double most_held(const Json& row) {
+  double most = 0;
+  for (const Json& moment : row.at("measured").at("moments"))
+    most = std::max(most, moment.at("device").get<double>());
+  return most;
+}
+
+/// TRL 1.16 with the engine in its own process, asleep while it trains and awake. Not in view when
+/// the engine's constants were fitted.
+TEST(EngineRecords, SharesTheGpuWithTrl) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json records = rows_of("trl_vllm_h100.json");
+  ASSERT_EQ(records.size(), 2U);
+  for (const Json& row : records) {
+    Json json = row.at("job");
+    json["workload"]["rollout"]["engine"] = "vllm-0.25";
+    const Job job = load_job(json, "job.json", {.hardware = &hardware});
+    const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
+    const EngineMemory engine =
+        engine_memory(*job.rlhf->rollout, *job.rlhf->generator, job.rlhf->generation);
+    const std::string name = row.at("name").get<std::string>();
+    const auto told = [&](const char* what, double off) {
+      RecordProperty(name + ", " + what, std::to_string(off));
+      return off;
+    };
+    const double blocks = told("blocks", error(static_cast<double>(engine.blocks),
+                                               row.at("measured").at("engine").at("blocks")));
+    const double device = told("device", static_cast<double>(e.device.point) / most_held(row) - 1);
+    told("seconds", error(e.time.step_seconds, row.at("measured").at("step_seconds")));
+    EXPECT_NEAR(blocks, 0, 0.011) << name;
+    EXPECT_NEAR(device, 0, 0.035) << name;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::engine_records_test
