@@ -7,6 +7,8 @@
 #include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
+#include "import/document.h"
+#include "import/kinds/kind.h"
 #include "json/python_json.h"
 #include "lint/lint.h"
 #include "lint/registry.h"
@@ -97,6 +99,30 @@ void check_fixed(const LintArguments& a) {
        .expected = fmt::format("shardplan lint {} --fix fixed.json", a.fixed)});
 }
 
+/// A trainer's own file: its keys are none of DeepSpeed's. What cannot be read is the linter's to
+/// say.
+const importing::Kind* other_kind(const SourceText& config) {
+  try {
+    const std::vector<importing::Document> documents =
+        importing::parse_documents(config.text, config.file);
+    const importing::Kind* kind =
+        documents.size() == 1 ? importing::kind_of(documents.front()) : nullptr;
+    return kind == nullptr || kind->name == "ds_config" ? nullptr : kind;
+  } catch (const InputError&) {
+    return nullptr;
+  }
+}
+
+void check_is_ds_config(const SourceText& config) {
+  const importing::Kind* kind = other_kind(config);
+  if (kind == nullptr) return;
+  throw InputError(
+      {.file = config.file,
+       .message = fmt::format("this is {}, and lint reads DeepSpeed's own file", kind->words),
+       .expected = fmt::format(
+           "the ds_config.json that it names; the job in it: shardplan import {}", config.file)});
+}
+
 LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,
                        const Calibration& calibration) {
   check_fixed(a);
@@ -104,7 +130,10 @@ LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,
   if (!a.accelerate.empty()) request.accelerate = source(a.accelerate);
   if (!a.arguments.empty()) request.arguments = source(a.arguments);
   const std::string config = a.config.empty() ? named_config(request) : a.config;
-  if (!config.empty()) request.config = source(config);
+  if (!config.empty()) {
+    request.config = source(config);
+    check_is_ds_config(*request.config);
+  }
   request.job = job_of(a);
   request.hardware = &hardware;
   request.calibration = &calibration;

@@ -106,6 +106,18 @@ TEST(LintBadInput, GivesAMessageAndNeverCrashes) {
   }
 }
 
+TEST(LintBadInput, TrainersFilesAreNoDsConfig) {
+  const TemporaryFolder folder;
+  const std::string axolotl = folder.file("axolotl.yaml",
+                                          "base_model: meta-llama/Llama-3.2-1B\n"
+                                          "datasets:\n  - path: x\nmicro_batch_size: 2\n"
+                                          "sequence_len: 2048\ndeepspeed: ds.json\n");
+  const Finished f = lint({axolotl});
+  EXPECT_EQ(f.exit_code, 3);
+  EXPECT_THAT(f.out + f.err, AllOf(HasSubstr("axolotl"), HasSubstr("shardplan import")));
+  EXPECT_THAT(f.out + f.err, ::testing::Not(HasSubstr("unknown key")));
+}
+
 TEST(LintCompanions, NameTheDsConfig) {
   const TemporaryFolder folder;
   folder.file("ds.json", kWarned);
