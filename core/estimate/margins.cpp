@@ -33,7 +33,9 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
     case WorkKind::train:
       break;
   }
-  return waits_for_streams(program) ? AllocatorRegime::streams : AllocatorRegime::steady;
+  // TRL's hooks hold what they send and bring until events of their streams have passed.
+  const bool copies = plan.activation_offloading == ActivationOffloading::streams;
+  return copies || waits_for_streams(program) ? AllocatorRegime::streams : AllocatorRegime::steady;
 }
 
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
