@@ -416,6 +416,12 @@ void ModelBuilder::freeze(ParameterId parameter) {
   model_.parameters[static_cast<std::size_t>(parameter)].trainable = false;
 }
 
+void ModelBuilder::set_no_linear(ParameterId weight) {
+  Parameter& p = model_.parameters[static_cast<std::size_t>(weight)];
+  p.no_linear = true;
+  p.stored = Quantization::none;
+}
+
 ModuleId ModelBuilder::owner(ParameterId parameter) const {
   return model_.parameters[static_cast<std::size_t>(parameter)].module;
 }

@@ -127,6 +127,8 @@ class ModelBuilder {
   void tie(ModuleId module, ParameterId parameter);
   /// A parameter that is never trained (requires_grad_(False) in the class).
   void freeze(ParameterId parameter);
+  /// No nn.Linear has this weight (Parameter::no_linear).
+  void set_no_linear(ParameterId weight);
   /// Whether what is registered from here on trains, if anything of the network does.
   void set_trains(bool trains) { trains_ = trains; }
   bool trains() const { return trains_; }

@@ -26,6 +26,8 @@ struct Parameter {
   bool copy = false;                         ///< of a module that peft trains beside the original
   bool quantizable = false;                  ///< a linear layer of a block, no adapter
   Quantization stored = Quantization::none;  ///< in fewer bits
+  /// But the weight of no nn.Linear: bitsandbytes, which replaces those, leaves it as it is.
+  bool no_linear = false;
 
   bool quantized() const { return stored != Quantization::none; }
   /// Copied to the type of products for each use (QLoRA).

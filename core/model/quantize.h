@@ -6,9 +6,10 @@
 
 namespace shardplan {
 
-/// Where the parameter can be: bitsandbytes leaves the head, and embeddings are no linear layers.
+/// Where the parameter can be: bitsandbytes leaves the head, and embeddings and most routers are no
+/// linear layers.
 inline void store_as(Parameter& p, Quantization format) {
-  p.stored = p.quantizable ? format : Quantization::none;
+  p.stored = p.quantizable && !p.no_linear ? format : Quantization::none;
 }
 
 /// The model with its weights in `format`, as a job that asks for it has it.

@@ -34,7 +34,8 @@ Model build_hunyuan_v1_moe(const ModelConfig& c, const BuildOptions& options) {
                    .normalize = true,
                    .shared_runs_first = true,
                    .router = "gate.wg",
-                   .shared = "shared_mlp"};
+                   .shared = "shared_mlp",
+                   .router_is = RouterIs::linear};
   s.top_k = same_for_all(c, c.has("moe_topk") ? "moe_topk" : "num_experts_per_tok", 1);
   if (s.top_k > s.experts)
     c.fail("moe_topk", "more experts per token than experts", fmt::format("at most {}", s.experts));

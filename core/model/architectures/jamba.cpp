@@ -49,7 +49,8 @@ Jamba read_jamba(const ModelConfig& c, const BuildOptions& options) {
               .experts = c.count({"num_experts", "num_local_experts"}, 16),
               .ffn = j.ffn,
               .block = "feed_forward",
-              .router = "router"};
+              .router = "router",
+              .router_is = RouterIs::linear};
   if (!options.counts_only)
     j.sparse.top_k = experts_per_token(c, "num_experts_per_tok", 2, j.sparse.experts);
   SelectiveScanShape& s = j.mixer;

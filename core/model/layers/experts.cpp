@@ -177,12 +177,13 @@ Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t 
 }
 
 LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
-                    std::int64_t experts, bool bias) {
+                    std::int64_t experts, bool bias, RouterIs is) {
   const std::string prefix(name);
   LinearModule r;
   r.in = hidden;
   r.out = experts;
   r.weight = m.tensor(prefix + ".weight", {experts, hidden}, ParameterKind::linear);
+  if (is == RouterIs::parameter) m.set_no_linear(r.weight);
   if (bias) r.bias = m.tensor(prefix + ".bias", {experts}, ParameterKind::bias);
   r.module = m.owner(r.weight);
   return r;

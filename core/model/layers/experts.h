@@ -39,9 +39,14 @@ Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t 
 std::int64_t experts_per_token(const ModelConfig& config, std::string_view key,
                                std::int64_t fallback, std::int64_t experts);
 
-/// Registers name.weight [E, h] (and name.bias), a linear that is not an nn.Linear.
+/// What has the router's weight: a module of its own (or a class made of nn.Linear), or an
+/// nn.Linear itself. bitsandbytes stores the latter alone in fewer bits
+/// (transformers/integrations/bitsandbytes.py, replace_with_bnb_linear: type(module) is nn.Linear).
+enum class RouterIs : std::uint8_t { parameter, linear };
+
+/// Registers name.weight [E, h] (and name.bias).
 LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
-                    std::int64_t experts, bool bias = false);
+                    std::int64_t experts, bool bias = false, RouterIs is = RouterIs::parameter);
 
 /// The scores of a router and the weights of the chosen experts, [tokens, E] and [tokens, k].
 struct Routing {

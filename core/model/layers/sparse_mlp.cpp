@@ -76,7 +76,8 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
   SparseMlp mlp;
   mlp.shape = s;
   const auto add_router = [&] {
-    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias);
+    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias,
+                        s.router_is);
     if (!s.correction.empty())
       m.freeze(m.tensor(block + "." + std::string(s.router) + "." + std::string(s.correction),
                         {1, s.experts}, ParameterKind::other));

@@ -31,6 +31,7 @@ struct SparseMlpShape {
   bool shared_runs_first = false;  ///< shared experts run before the router
   bool jitters = false;            ///< the input is multiplied by noise, for router and experts
   std::string_view block = "mlp", router = "gate", shared = "shared_experts";
+  RouterIs router_is = RouterIs::parameter;
   bool router_bias = false, shared_bias = false;
   std::string_view correction = {};  ///< a frozen parameter of the router, [1, experts]
 };

@@ -170,5 +170,42 @@ TEST(Int8Base, CannotBeSharded) {
   EXPECT_TRUE(sharding_problem(model, plan).has_value());
 }
 
+/// Elements of routers that are stored in 4 bits, and of those that are not.
+struct Routers {
+  std::int64_t quantized = 0, whole = 0;
+};
+
+Routers routers_of(std::string_view config) {
+  const Json json = Json::parse(config);
+  const Model model =
+      load_model(json, {"test", "model", ""},
+                 {.lora = Lora{16, {"q_proj", "v_proj"}, Quantization::nf4_double, {}}});
+  Routers found;
+  for (const ParameterGroup& group : model.groups)
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+      const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+      const bool router = p.shape.size() == 2 && p.shape.front() == 8 && p.shape.back() == 64;
+      if (router) (p.quantized() ? found.quantized : found.whole) += group.repeat * p.numel;
+    }
+  return found;
+}
+
+/// Two layers of 8 experts over 64 wide rows. transformers 5 has Mixtral's router as a parameter of
+/// a module of its own; Jamba's is an nn.Linear, which bitsandbytes replaces.
+TEST(QuantizedBase, LeavesRoutersThatAreNoLinearsInSixteenBits) {
+  const Routers mixtral = routers_of(R"({"model_type": "mixtral", "hidden_size": 64,
+      "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 256, "num_local_experts": 8})");
+  EXPECT_EQ(mixtral.whole, 2 * 8 * 64);
+  EXPECT_EQ(mixtral.quantized, 0);
+  const Routers jamba = routers_of(R"({"model_type": "jamba", "hidden_size": 64,
+      "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 256, "num_experts": 8, "expert_layer_period": 2,
+      "expert_layer_offset": 1, "attn_layer_period": 2, "attn_layer_offset": 1,
+      "mamba_dt_rank": 4})");
+  EXPECT_EQ(jamba.whole, 0);
+  EXPECT_EQ(jamba.quantized, 8 * 64);
+}
+
 }  // namespace
 }  // namespace shardplan
