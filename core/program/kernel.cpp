@@ -90,6 +90,8 @@ std::string_view name_of(Issue issue) {
       return "fused";
     case Issue::narrow:
       return "narrow";
+    case Issue::guard:
+      return "guard";
     case Issue::fused_node:
       return "fused_node";
   }

@@ -58,8 +58,9 @@ enum class Issue : std::uint8_t {
   fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
   fused_node,    ///< the same in the backward pass
   narrow,        ///< a product of torchao's tensors in fp8, whose operations go through Python
+  guard,         ///< what Dynamo checks of the modules that peft puts beside a linear
 };
-inline constexpr std::size_t kIssues = 22;
+inline constexpr std::size_t kIssues = 23;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "program/compiled/cuts.h"
+#include "program/compiled/guards.h"
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
@@ -23,8 +24,7 @@ using tape::kExternal;
 using tape::StorageId;
 
 std::vector<std::int32_t> parts_of(const TapeOptions& options) {
-  if (options.graph_parts == nullptr) return {};
-  return *options.graph_parts;
+  return options.graph_parts == nullptr ? std::vector<std::int32_t>{} : *options.graph_parts;
 }
 
 class CompiledRun {
@@ -51,7 +51,6 @@ class CompiledRun {
     return checked_mul(node(id).elements, size_of(node(id).type));
   }
   Category category_of(NodeId id) const;
-
   void want(NodeId id) {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
@@ -179,6 +178,7 @@ void CompiledRun::keep_tables() {
 
 void CompiledRun::forward() {
   begin_pass();
+  writer_.launch(guards_of_adapters(view_));
   want(trace_.output);
   want(trace_.returned);
   want(trace_.passed);
