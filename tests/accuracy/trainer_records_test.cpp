@@ -126,7 +126,15 @@ TEST(TrainerRecords, KnowsWhatJudgedCheckpoints) {
   expect_within(peak_errors(records_asked_for({"judged_checkpoints"})), 8, 0.61, 2.55);
 }
 
+// Kinds of steps over networks that no record had, predicted before they ran. CUDA graphs of SmolLM2
+// 360M are 3.0 % too low: what sampled the host left two workspaces of 32 MiB. LLM.int8() over
+// random weights is 1.7 % too low: outliers' columns, which the bound has (held_at_most).
+TEST(TrainerRecords, HoldsThePeaksOfKindsOverOtherNetworks) {
+  expect_within(peak_errors(records_asked_for({"judged_padded", "judged_kinds"})), 28, 0.45, 3.0);
+}
+
 TEST(TrainerRecords, TokensPerSecond) {
+  EXPECT_LE(mean_time_error(records_asked_for({"judged_padded", "judged_kinds"})), 0.16);
   EXPECT_LE(mean_time_error(records_asked_for({"quantized"})), 0.08);
   EXPECT_LE(mean_time_error(records_asked_for({"fused", "trainers"})), 0.11);
   EXPECT_LE(mean_time_error(records_asked_for({"fp8", "fp8_more"})), 0.12);
