@@ -152,6 +152,12 @@ BucketOptions bucket_options(const Plan& plan, bool views) {
           .made_anew = !finds_unused_parameters(plan)};
 }
 
+/// Of one rank, where so many share them.
+std::int64_t master_bytes(const Model& model, const Precision& precision, std::int64_t ranks) {
+  if (!precision.master) return 0;
+  return ceil_div(trainable_bytes(model, *precision.master, DType::f32), ranks);
+}
+
 }  // namespace
 
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
@@ -177,9 +183,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (sharded_optimizer) owned = heaviest_rank(owned, world);
   const OptimizerMemory optimizer =
       optimizer_memory(owned, plan.optimizer, precision.optimizer_states, Given::tensors);
-  std::int64_t master =
-      precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
-  if (sharded_optimizer) master = ceil_div(master, world);
+  const std::int64_t master = master_bytes(model, precision, sharded_optimizer ? world : 1);
   if (!ddp && master == 0) load_packed(program, model, plan);
   b.resident(Category::optimizer_states, optimizer.states);
   program.host.pageable = program.managed = optimizer.paged;
