@@ -73,7 +73,7 @@ TEST(OffloadedRuns, have_as_much_resident_memory_as_is_predicted) {
     const double error =
         static_cast<double>(e.host_per_node.total() + e.host_growth_of_process) / measured - 1;
     ++all;
-    near += std::abs(error) <= 0.01 ? 1 : 0;
+    near += std::abs(error) <= 0.01 ? 1U : 0U;
     sum += std::abs(error);
     EXPECT_LE(std::abs(error), 0.1) << r.name;
   }
