@@ -69,13 +69,14 @@ bool gathers_in_8_bits(const Record& r) {
   return r.job.plan.framework.fsdp2.float8_all_gather != Float8Gather::none;
 }
 
-enum class Kind { known, few_bits, gathers_in_8_bits, holds_logits, later, later_host };
+enum class Kind { known, few_bits, gathers_in_8_bits, holds_logits, balanced, later, later_host };
 
 Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
   if (gathers_in_8_bits(r)) return Kind::gathers_in_8_bits;
   if (r.job.plan.trainer->keeps_last_logits) return Kind::holds_logits;
   if (!ran_later(r)) return Kind::known;
+  if (r.name.ends_with("-balance")) return Kind::balanced;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
 
@@ -145,6 +146,14 @@ void expect_within(Kind kind, const std::map<std::string, double>& largest) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
     EXPECT_LE(100 * std::abs(s.largest), limit->second) << group.name << ": " << s.worst;
   }
+}
+
+/// docs/evidence/measurements.md, "Steps near balance": ZeRO-2, and ZeRO-3 with two micro-batches,
+/// reserve more than any before them beside what is predicted, for a cause that is not known.
+TEST(Reserved, KnowsWhatItMissesNearBalance) {
+  expect_within(
+      Kind::balanced,
+      {{"deepspeed stage 2", 8}, {"deepspeed stage 3", 7.6}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
 }
 
 /// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
