@@ -56,7 +56,7 @@ std::int64_t position_bytes(const Model& model) {
 /// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged, and
 /// trained copies take the place of their originals.
 std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quantization format) {
-  std::int64_t bytes = position_bytes(model);
+  std::int64_t bytes = engine.engine->tables_of_positions ? position_bytes(model) : 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (p.adapter || p.copy) return;
     std::int64_t numel = p.numel;
@@ -177,7 +177,9 @@ std::int64_t profiled_bytes(const RolloutEngine& engine, const Model& generator,
   const std::int64_t pass = fused ? *fused : unfused_bytes(engine, generator, plan);
   const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * runner.profiled_rows);
   const std::int64_t stream =
-      checked_mul(checked_mul(generator.facts.hidden, kEach), engine.batched_tokens);
+      runner.holds_stream
+          ? checked_mul(checked_mul(generator.facts.hidden, kEach), engine.batched_tokens)
+          : 0;
   return std::max(pass, checked_add(stream, checked_mul(row, engine.sequences)));
 }
 

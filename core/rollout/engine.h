@@ -16,6 +16,7 @@ struct EngineRunner {
   /// As many fp32 rows of logits for each sequence are there at once while the profile chooses
   /// tokens, beside the 16-bit one.
   std::int64_t profiled_rows = 4;
+  bool holds_stream = false;  ///< and what the pass before returned
   /// Of each word of the vocabulary for each sequence that may run: how often it was said, which
   /// penalties ask for.
   std::int64_t counter_bits = 0;
@@ -62,6 +63,8 @@ struct EngineDescription {
   bool share_is_of_free = false;
   /// Of CUDA graphs for each sequence at once, where they are outside of the share.
   std::int64_t graph_bytes = 0;
+  /// Cosines and sines of all positions are among its weights.
+  bool tables_of_positions = false;
   /// Rows of the stream that a pass holds beside those that products take and make: of its caller.
   std::int64_t held_rows = 0;
   /// Counters of words (EngineRunner) are taken off the share; else they come on top.
@@ -104,11 +107,15 @@ inline constexpr EngineDescription kVllm{
     // v1/worker/gpu/sample: sampler.py, apply_sampling_params; penalties.py, counts in 32 bits and
     // a mask. The rest is fitted to what vLLM 0.25 was measured to take on an H100:
     // docs/explanation/serving.md.
-    .runner = {.profiled_rows = 1, .counter_bits = 33, .sequence_bytes = 40 << 10},
+    .runner = {.profiled_rows = 1,
+               .holds_stream = true,
+               .counter_bits = 33,
+               .sequence_bytes = 40 << 10},
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     // It makes graphs too: profile_cudagraph_memory.
-    .runner_of_experts = {.profiled_rows = 3, .graphs_in_share = true},
+    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .graphs_in_share = true},
+    .tables_of_positions = true,  // model_executor/layers/rotary_embedding/base.py
     .held_rows = 5,
     .library_bytes = std::int64_t{230} << 20,
     .cached_bytes = std::int64_t{256} << 20,
@@ -135,6 +142,22 @@ inline constexpr EngineDescription kVllm25 = [] {
   engine.counters_in_share = false;
   return engine;
 }();
+
+/// Of 2025, whose one runner is that of networks with experts. What it takes beside its tensors,
+/// and its host, was not measured.
+inline constexpr EngineDescription kVllm11{
+    .name = "vllm-0.11",
+    .words = "vLLM 0.11",
+    .utilization = 0.9,
+    .block_step = 16,
+    .runner = {.profiled_rows = 3, .holds_stream = true},
+    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true},
+    .expert_rate = 0.3,
+    .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+    .share_key = "gpu_memory_utilization",
+    .source =
+        "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/gpu_model_runner.py, "
+        "profile_run"};
 
 /// Of its own pages: one token each unless told otherwise; tables of words are padded alike
 /// (srt/layers/vocab_parallel_embedding.py).
@@ -193,7 +216,7 @@ inline constexpr EngineDescription kTensorRtLlm014{
         "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
         "tensorrt_llm/bench/run/run.py"};
 
-inline constexpr std::array kEngines{&kVllm,   &kSglang,      &kVllm25,
+inline constexpr std::array kEngines{&kVllm,   &kSglang,      &kVllm25,        &kVllm11,
                                      &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
 
 enum class EnginePlace : std::uint8_t {

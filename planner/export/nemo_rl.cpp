@@ -27,7 +27,7 @@ constexpr std::array kNemoRlAlgorithms{
     NemoRlAlgorithm{"grpo", "grpo", "grpo_math_1B.yaml"}, NemoRlAlgorithm{"dpo", "dpo", "dpo.yaml"},
     NemoRlAlgorithm{"reward", "rm", "rm.yaml"}, NemoRlAlgorithm{"", "sft", "sft.yaml"}};
 
-constexpr std::string_view kRecipes = "NeMo RL's recipes";
+constexpr const char* kNoKey = "is no key of NeMo RL's recipes";
 
 class NemoRlFile {
  public:
@@ -138,7 +138,7 @@ class NemoRlFile {
     constexpr auto kSaid =
         std::to_array<std::string_view>({"name", "distributed_optimizer", "overlap_grad_reduce",
                                          "overlap_param_gather", "grad_reduce_dtype"});
-    refuse_more(asked_.value("framework", Json()), "framework", kSaid, kRecipes);
+    refuse_more(asked_.value("framework", Json()), "framework", kSaid, kNoKey);
     const Json own = options();
     const Parallel& p = plan_.parallel;
     if (p.virtual_pipeline > 1 || !p.stage_layers.empty())
@@ -211,7 +211,7 @@ class NemoRlFile {
         {"kind", "algorithm", "micro_batch", "gradient_accumulation", "method", "lora",
          "sequence_length", "prompt_length", "new_tokens", "generation_batch", "token_budget",
          "scoring_tokens", "scoring_batch", "reference", "models", "rollout"});
-    refuse_more(work_, "workload", kSaid, kRecipes);
+    refuse_more(work_, "workload", kSaid, kNoKey);
     const std::int64_t micro = of_work("micro_batch", 1);
     const bool generates = job_.rlhf->description().generates;
     const std::int64_t new_tokens = of_work("new_tokens", 0);
@@ -293,7 +293,7 @@ class NemoRlFile {
         {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "expert_parallel",
          "max_model_length", "max_num_batched_tokens", "max_num_seqs", "block_size", "sleep_level",
          "cuda_graphs", "prefix_caching", "completions", "weight_bucket"});
-    refuse_more(rollout, "workload.rollout", kSaid, kRecipes);
+    refuse_more(rollout, "workload.rollout", kSaid, kNoKey);
     if (rollout.value("sleep_level", 0) != 1)
       refuse_export("workload.rollout.sleep_level", "under NeMo RL vLLM sleeps at level 1", "1");
     Json& own = block["vllm_cfg"] = Json::object();
@@ -315,7 +315,7 @@ class NemoRlFile {
     constexpr auto kSaid = std::to_array<std::string_view>(
         {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "max_model_length",
          "max_num_seqs", "sleep_level", "cuda_graphs", "completions", "weight_bucket"});
-    refuse_more(rollout, "workload.rollout", kSaid, kRecipes);
+    refuse_more(rollout, "workload.rollout", kSaid, kNoKey);
     if (rollout.value("sleep_level", 0) != 2)
       refuse_export("workload.rollout.sleep_level", "under NeMo RL SGLang gives up all that it has",
                     "2");

@@ -27,12 +27,11 @@ void refuse_export(std::string key, Said message, Said expected) {
 }
 
 void refuse_more(const Json& object, std::string_view path, std::span<const std::string_view> said,
-                 std::string_view files) {
+                 const char* message) {
   if (!object.is_object()) return;
   for (const auto& [key, value] : object.items())
     if (std::ranges::find(said, std::string_view(key)) == said.end())
-      refuse_export(fmt::format("{}.{}", path, key), fmt::format("is no key of {}", files),
-                    "a job without it, or --as job");
+      refuse_export(fmt::format("{}.{}", path, key), message, "a job without it, or --as job");
 }
 
 std::string named_model(const Json& asked, std::string_view trainer) {

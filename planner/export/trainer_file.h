@@ -13,9 +13,9 @@ namespace shardplan {
 /// For what a trainer's file cannot say.
 [[noreturn]] void refuse_export(std::string key, Said message, Said expected);
 
-/// The first key of `object` that is not among `said`: `files` have no key of it.
+/// The first key of `object` that is not among `said` is refused.
 void refuse_more(const Json& object, std::string_view path, std::span<const std::string_view> said,
-                 std::string_view files);
+                 const char* message);
 
 /// The name or path of a job's model, which a file of `trainer` names.
 std::string named_model(const Json& asked, std::string_view trainer);

@@ -62,7 +62,7 @@ class VerlRlFile {
          "prompt_length", "new_tokens", "generation_batch", "token_budget", "scoring_tokens",
          "scoring_batch", "entropy", "scoring_entropy", "reference", "rewards", "models",
          "rollout"});
-    refuse_more(work_, "workload", kSaid, "verl's configurations");
+    refuse_more(work_, "workload", kSaid, "is no key of verl's configurations");
     const std::string_view name = rlhf_.description().name;
     if (name != "grpo" && name != "ppo")
       refuse_export("workload.algorithm", fmt::format("verl's main_ppo does not run {}", name),

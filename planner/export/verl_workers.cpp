@@ -160,7 +160,8 @@ Json verl_judge(const Json& engine) {
   constexpr auto kSaid = std::to_array<std::string_view>(
       {"engine", "gpu_memory_utilization", "tensor_parallel", "cuda_graphs",
        "max_num_batched_tokens", "max_num_seqs", "max_model_length", "sleep_level"});
-  refuse_more(engine, "workload.models.reward.engine", kSaid, "verl's judging engines");
+  refuse_more(engine, "workload.models.reward.engine", kSaid,
+              "is no key of verl's judging engines");
   if (engine.value("sleep_level", 0) > 1)
     refuse_export("workload.models.reward.engine.sleep_level",
                   "verl's judging engine moves its weights to the host", "1");
