@@ -57,7 +57,7 @@ TEST(OffloadedRuns, take_of_the_host_what_is_predicted) {
 std::vector<Record> kept_on_host() {
   std::vector<std::string> paths;
   for (const auto& [name, file] : record_files())
-    if (!host_of_file(file).is_null() && name.find("-native-") != std::string::npos)
+    if (name.find("-native-") != std::string::npos && !host_of_file(file).is_null())
       paths.push_back(file);
   return load_records(paths, load_hardware_catalog()).records;
 }
