@@ -8,6 +8,7 @@
 
 #include "export/trainer_file.h"
 #include "frameworks/registry.h"
+#include "import/kinds/verl_degrees.h"
 #include "load/optimizer.h"
 #include "optimizers/description.h"
 #include "options/tables.h"
@@ -106,15 +107,9 @@ Json verl_megatron_worker(const Plan& plan, const Json& parallel) {
 }
 
 Json verl_degrees(const Json& parallel) {
-  constexpr std::array kDegrees{
-      std::pair{"tensor", "tensor_model_parallel_size"},
-      std::pair{"pipeline", "pipeline_model_parallel_size"},
-      std::pair{"virtual_pipeline", "virtual_pipeline_model_parallel_size"},
-      std::pair{"context", "context_parallel_size"},
-      std::pair{"expert", "expert_model_parallel_size"},
-  };
   Json block = Json::object();
-  for (const auto& [name, key] : kDegrees) block[key] = parallel.value(name, std::int64_t{1});
+  for (const auto& [name, key] : importing::verl::kMegatronDegrees)
+    block[key] = parallel.value(name, std::int64_t{1});
   if (parallel.contains("expert_tensor"))
     block["expert_tensor_parallel_size"] = parallel.at("expert_tensor");
   block["sequence_parallel"] = parallel.value("sequence_parallel", false);

@@ -8,7 +8,6 @@
 #include "options/tables.h"
 
 namespace shardplan {
-
 namespace {
 
 void check_block(const ObjectReader& o, const RolloutEngine& engine) {

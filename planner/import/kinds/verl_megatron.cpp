@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "import/kinds/verl_config.h"
+#include "import/kinds/verl_degrees.h"
 #include "import/known_layers.h"
 
 namespace shardplan::importing::verl {
@@ -73,15 +74,8 @@ Json megatron_framework(const Config& c, std::string_view group) {
 }
 
 Json megatron_degrees(const Config& c, std::string_view group) {
-  constexpr std::array kDegrees{
-      std::pair{"tensor", "tensor_model_parallel_size"},
-      std::pair{"pipeline", "pipeline_model_parallel_size"},
-      std::pair{"virtual_pipeline", "virtual_pipeline_model_parallel_size"},
-      std::pair{"context", "context_parallel_size"},
-      std::pair{"expert", "expert_model_parallel_size"},
-  };
   Json degrees = Json::object();
-  for (const auto& [name, key] : kDegrees)
+  for (const auto& [name, key] : kMegatronDegrees)
     if (const std::int64_t value = degree(c, group, key); value > 1) degrees[name] = value;
   if (const std::int64_t each = degree(c, group, "expert_tensor_parallel_size");
       each != 1 || c.said(below(group, "expert_tensor_parallel_size")) != nullptr)
@@ -93,7 +87,7 @@ Json megatron_degrees(const Config& c, std::string_view group) {
   if (!blocks.is_null()) degrees["stage_layers"] = blocks;
   if (group == kMegatronActor || degrees == megatron_degrees(c, kMegatronActor)) return degrees;
   // A worker's own degrees stand beside the job's: what it does not divide, it says.
-  for (const auto& [name, key] : kDegrees)
+  for (const auto& [name, key] : kMegatronDegrees)
     if (!degrees.contains(name)) degrees[name] = 1;
   if (!degrees.contains("sequence_parallel")) degrees["sequence_parallel"] = false;
   return degrees;
