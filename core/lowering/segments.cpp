@@ -293,11 +293,6 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run) {
   return all;
 }
 
-void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
-  for (const TapeEvent& e : layer.backward)
-    if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
-}
-
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
   for (const SegmentRun& s : run.segments)

@@ -48,9 +48,6 @@ BucketSchedule schedule_buckets(
     const std::function<LayerRange(ParameterId)>& owned, bool experts_apart = false,
     const std::function<bool(std::int64_t, std::int64_t)>& divides = {});
 
-/// How many gradients each parameter receives in one backward pass (more than one when tied).
-std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);
-
 /// The backward repeats of `run`, cut so that each place in `cuts` is in a repeat of one.
 std::vector<SegmentRepeat> cut_backward(const ModelRun& run,
                                         const std::vector<std::optional<BackwardPlace>>& cuts);
