@@ -101,7 +101,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
-    if (e.pool == Stream::graphs) block.used_on = e.pool;
+    block.used_on = e.pool == Stream::graphs ? e.pool : e.used_on;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
