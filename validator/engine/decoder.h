@@ -31,6 +31,7 @@ struct DecoderRun {
   /// Blocks that keep their inputs alone, whatever the others do. Not with stages, nor with
   /// `keeps_on_host`.
   std::optional<CheckpointedBlocks> again;
+  ProductsAgain products_again;  ///< under Keep::products
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

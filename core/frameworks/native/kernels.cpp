@@ -199,6 +199,22 @@ class WorkList {
     add_block_linear(NativeLinear::down, b.hidden, b.inner);
     sum();
   }
+  /// What selective checkpointing does of it again.
+  void renew_mlp() {
+    const NativeBlock& b = n_.layout.block;
+    const bool up = n_.product_again(NativeLinear::up);
+    if (b.experts == 0) {
+      if (up) gather();
+      if (up) add_block_linear(NativeLinear::up, b.up, b.hidden);
+      return add_activation();
+    }
+    dispatch();
+    if (up) add_experts_linear(NativeLinear::up, b.up, b.hidden);
+    add_activation();
+    if (!n_.product_again(NativeLinear::down)) return;
+    add_experts_linear(NativeLinear::down, b.hidden, b.inner);
+    send_rows();
+  }
   /// False: the pass ends there.
   bool add_mlp_backward() {
     const NativeBlock& b = n_.layout.block;
@@ -371,6 +387,27 @@ NativeWork block_to_activation(const Native& n) {
   return list.take();
 }
 
+/// What selective checkpointing does again.
+void renew(const Native& n, WorkList& list) {
+  const NativeBlock& b = n.layout.block;
+  list.add(norm(n, 2));
+  if (n.product_again(NativeLinear::qkv)) {
+    list.gather();
+    list.add_block_linear(NativeLinear::qkv, b.packed, b.hidden);
+    list.add_turns();
+  } else if (b.head_norms) {
+    list.add_turns();
+  }
+  if (n.product_again(NativeLinear::out)) {
+    list.add_block_linear(NativeLinear::out, b.hidden, b.query_width);
+    list.sum();
+    list.add(norm(n, 4));
+  } else {
+    list.add(norm(n, 2));
+  }
+  list.renew_mlp();
+}
+
 /// What a block does again before its backward pass. The last product of a block that is done again
 /// whole is counted, though the engine leaves it out: with it the times of checkpointed steps are
 /// nearer to those of the records (docs/explanation/validation.md).
@@ -381,13 +418,7 @@ NativeWork done_again(const Native& n, bool whole) {
     if (n.layout.block.experts == 0)
       list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner, true);
   }
-  if (n.plan.checkpointing == Checkpointing::selective) {
-    list.add(norm(n, 2));
-    list.add(norm(n, 2));
-    if (n.layout.block.experts > 0) list.dispatch();
-    list.add_activation();
-    if (n.layout.block.head_norms) list.add_turns();
-  }
+  if (n.renews()) renew(n, list);
   return list.take();
 }
 

@@ -22,9 +22,9 @@ TEST_P(EveryStage, of_some_blocks_done_again_is_predicted_to_the_byte) {
     for (const char* model : {"gpt2", "qwen3-0.6b"})
       expect_same(job(model, GetParam(), "4xH200", "bf16-master", blocks, 3, 777, 2),
                   fmt::format("{}, {}", model, blocks));
-    expect_same(divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", blocks, 3, 77), 2,
-                        1.25),
-                blocks);
+    expect_same(
+        divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", blocks, 3, 77), 2, 1.25),
+        blocks);
     expect_same_offloaded(job("gpt2", GetParam(), "2xH200", "bf16-pure", blocks, 3, 512), blocks);
   }
 }
