@@ -284,7 +284,8 @@ class Decoder final : public Network {
 
   /// What the i-th block of a chunk keeps; with blocks that are done again there is one chunk.
   Keep keep_of(std::int64_t i) const {
-    return run_.again && run_.again->has(i) ? Keep::inputs : run_.keep;
+    const std::int64_t place = run_.stage.stage * blocks_of_chunk() + i;
+    return run_.again && run_.again->has(place) ? Keep::inputs : run_.keep;
   }
   bool any_again() const { return run_.again || run_.keep == Keep::inputs; }
   BlockActivations allocate_kept(Arena& arena, const std::string& name, std::int64_t i) const {

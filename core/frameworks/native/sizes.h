@@ -310,10 +310,12 @@ struct Native {
     return sum + kept_scales();
   }
   std::int64_t everything() const { return products() + renewed(); }
-  /// Whether the block at `place` is done again whole, and whether any may be.
+  /// Whether the block at `place` of a chunk is done again whole, and whether any may be. Where
+  /// only some are, a stage has one chunk.
   bool again(std::int64_t place) const {
     if (plan.checkpointing == Checkpointing::blocks)
-      return CheckpointedBlocks{plan.checkpoint_share}.has(place);
+      return CheckpointedBlocks{plan.checkpoint_share}.has(pipeline.index * blocks_of_chunk() +
+                                                           place);
     return plan.checkpointing == Checkpointing::full;
   }
   /// Whether all blocks make again what is no product of theirs, or not one to keep.

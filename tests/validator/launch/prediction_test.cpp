@@ -213,6 +213,17 @@ TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
       }
 }
 
+TEST_P(EveryPipeline, of_some_blocks_done_again_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-2-7b"})
+    for (const char* blocks : {"blocks:1", "blocks:5", "blocks/2", "blocks/5"}) {
+      const Json whole = job(model, GetParam(), "8xH200", "bf16-master", blocks, 2, 1000, 4);
+      for (const std::int64_t stages : {2, 4})
+        for (const char* order : {"gpipe", "1f1b"})
+          expect_same_of_stages(staged(whole, stages, order, 1, 2),
+                                fmt::format("{}, {}, {} × {}", model, blocks, stages, order));
+    }
+}
+
 TEST_P(EveryPipeline, of_every_precision_is_predicted_to_the_byte) {
   for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
     for (const char* cluster : {"2xH200", "4xH200", "2x8xH200"})
