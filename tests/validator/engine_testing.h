@@ -118,7 +118,8 @@ struct TestRun {
   bool late_copies = false;    ///< to the host and back: when something waits for them
   Fp8Recipe fp8 = Fp8Recipe::none;
   std::optional<CheckpointedBlocks> again;  ///< of blocks that keep their inputs alone
-  StorageOptions storage;  ///< of states on NVMe
+  ProductsAgain products_again;             ///< under Keep::products
+  StorageOptions storage;                   ///< of states on NVMe
   int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
 
@@ -137,7 +138,8 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    run.capacity_factor,
                    run.keeps_on_host,
                    run.fp8,
-                   run.again});
+                   run.again,
+                   run.products_again});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 

@@ -42,21 +42,28 @@ BlockActivations in_the_place_of(const BlockActivations& other) {
   return a;
 }
 
-BlockActivations Block::allocate_shared(Arena& arena) const {
+SharedActivations Block::allocate_shared(Arena& arena) const {
   const std::int64_t rows = heads_.rows();
   const auto tensor = [&](const char* name, Shape shape) {
     return arena.allocate(std::string("renewed.") + name, Category::activations, dtype_, shape);
   };
-  BlockActivations a;
+  SharedActivations shared;
+  BlockActivations& a = shared.made;
   a.norm1 = tensor("norm1", {part(), spec_.hidden});
+  if (again_.has(Linear::qkv)) a.qkv = tensor("qkv", {rows, heads_.packed_width()});
   if (spec_.head_norms) a.heads = tensor("heads", {rows, heads_.packed_width()});
+  if (again_.has(Linear::out)) {
+    shared.branch = tensor("branch", {part(), spec_.hidden});
+    a.mid = tensor("mid", {part(), spec_.hidden});
+  }
   a.norm2 = tensor("norm2", {part(), spec_.hidden});
   a.mlp = mlp_->allocate_shared(arena);
-  return a;
+  return shared;
 }
 
 BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep keep,
-                                 const BlockActivations& shared) const {
+                                 const SharedActivations& others) const {
+  const BlockActivations& shared = others.made;
   const std::int64_t rows = heads_.rows();
   const auto tensor = [&](const char* what, DType dtype, Shape shape) {
     return arena.allocate(name + "." + what, Category::activations, dtype, shape);
@@ -64,13 +71,16 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   const auto renewed = [&](const char* what, const Tensor& other, Shape shape) {
     return keep == Keep::products ? other : tensor(what, dtype_, shape);
   };
+  const auto product = [&](Linear l, const char* what, const Tensor& other, Shape shape) {
+    return again_.has(l) ? renewed(what, other, shape) : tensor(what, dtype_, shape);
+  };
   const DType statistic = statistic_type(dtype_);
   const bool layer = spec_.norm == NormKind::layer;
   BlockActivations a;
   if (layer) a.mean1 = tensor("mean1", statistic, {part()});
   a.rstd1 = tensor("rstd1", statistic, {part()});
   a.norm1 = renewed("norm1", shared.norm1, {part(), spec_.hidden});
-  a.qkv = tensor("qkv", dtype_, {rows, heads_.packed_width()});
+  a.qkv = product(Linear::qkv, "qkv", shared.qkv, {rows, heads_.packed_width()});
   a.heads = a.qkv;
   if (spec_.head_norms) {
     a.head_rstd =
@@ -79,7 +89,7 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   }
   a.lse = tensor("lse", statistic, {heads_.batch, heads_.query_heads, heads_.sequence});
   a.attended = tensor("attended", dtype_, {rows, heads_.query_width()});
-  a.mid = tensor("mid", dtype_, {part(), spec_.hidden});
+  a.mid = product(Linear::out, "mid", shared.mid, {part(), spec_.hidden});
   if (layer) a.mean2 = tensor("mean2", statistic, {part()});
   a.rstd2 = tensor("rstd2", statistic, {part()});
   a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
@@ -153,9 +163,20 @@ void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Ten
   first.branch = in.branch;
   if (!in.branch.empty()) first.sum = a.x;
   device.norm_forward(first);
+  project(ranks, unit, w, a, rotary, linears);
+  attention_->forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
+  project_back(ranks, a, branch, linears);
+}
+
+void Block::project(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                    const BlockActivations& a, const Tensor& rotary,
+                    const BlockLinears& linears) const {
   linears.forward(Linear::qkv, a.qkv, ranks.gather(a.norm1, ranks.values()));
   turn_heads(ranks, unit, w, a, rotary);
-  attention_->forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
+}
+
+void Block::project_back(const TensorRanks& ranks, const BlockActivations& a, const Tensor& branch,
+                         const BlockLinears& linears) const {
   // This rank's rows of the projection, summed over the ranks.
   const Tensor addend = ranks.addend(branch, ranks.values());
   linears.forward(Linear::out, addend, a.attended, ranks.first());
@@ -192,12 +213,24 @@ void Block::repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
 }
 
 void Block::renew(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
-                  const BlockActivations& a, const Tensor& rotary, const BlockParts& parts) const {
+                  const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
+                  const BlockParts& parts) const {
   Backend& device = ranks.device();
+  const BlockLinears linears = linears_of(ranks, unit, w, {}, a, parts);
   device.norm_forward(norm1(unit, w, a));
-  if (spec_.head_norms) turn_heads(ranks, unit, w, a, rotary);
-  device.norm_forward(norm2(unit, w, a));
-  mlp_->renew(mlp_ranks(ranks, parts), a.mlp, a.norm2);
+  if (again_.has(Linear::qkv)) {
+    project(ranks, unit, w, a, rotary, linears);
+  } else if (spec_.head_norms) {
+    turn_heads(ranks, unit, w, a, rotary);
+  }
+  if (again_.has(Linear::out)) {
+    project_back(ranks, a, branch, linears);
+    middle(ranks, unit, w, a, branch);
+  } else {
+    device.norm_forward(norm2(unit, w, a));
+  }
+  mlp_->renew(mlp_ranks(ranks, parts), {{&unit, w, {}}, linears, parts.experts.unit}, a.mlp,
+              a.norm2);
 }
 
 void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,

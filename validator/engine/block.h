@@ -41,6 +41,13 @@ struct BlockActivations {
   Tensor fp8_scales;  ///< of products in fp8 (fp8.h)
 };
 
+/// What blocks share under Keep::products: what is done again, of one block after the other.
+struct SharedActivations {
+  BlockActivations made;
+  /// [part, hidden]: what the projection behind attention adds, where that is done again.
+  Tensor branch;
+};
+
 /// Another block's, in the same memory: what the host knows of it is its own.
 BlockActivations in_the_place_of(const BlockActivations& other);
 
@@ -78,13 +85,14 @@ class Block {
  public:
   /// `spec` of this rank's part (tensor_share.h).
   Block(const DecoderSpec& spec, const DecoderLayout& layout, const Heads& heads, DType dtype,
-        Fp8Recipe fp8, std::unique_ptr<Mlp> mlp)
+        Fp8Recipe fp8, ProductsAgain again, std::unique_ptr<Mlp> mlp)
       : spec_(spec),
         parameters_(layout.block),
         adapters_(layout.adapters),
         heads_(heads),
         dtype_(dtype),
         fp8_(fp8),
+        again_(again),
         mlp_(std::move(mlp)) {}
 
   /// Before any pass; `attention` outlives the block.
@@ -93,18 +101,18 @@ class Block {
   const AdapterParameters& adapters() const { return adapters_; }
   /// Every tensor but x. With Keep::products those that are done again come from `shared`.
   BlockActivations allocate(Arena& arena, const std::string& name, Keep keep,
-                            const BlockActivations& shared) const;
-  /// The tensors that blocks share under Keep::products.
-  BlockActivations allocate_shared(Arena& arena) const;
+                            const SharedActivations& shared) const;
+  SharedActivations allocate_shared(Arena& arena) const;
   BlockScratch allocate_scratch(Arena& arena) const;
 
   /// Leaves (mid, branch) as the residual of the next block; writes a.x if `in` has a branch.
   void forward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                const BlockActivations& a, const Residual& in, const Tensor& branch,
                const Tensor& rotary, const BlockParts& parts) const;
-  /// Makes again what Keep::products did not keep.
+  /// Makes again what Keep::products did not keep; `branch`: of the shared tensors.
   void renew(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
-             const BlockActivations& a, const Tensor& rotary, const BlockParts& parts) const;
+             const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
+             const BlockParts& parts) const;
   /// Makes everything again from a.x; `branch` is scratch.
   void repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
               const BlockActivations& a, const Tensor& branch, const Tensor& rotary,
@@ -119,6 +127,12 @@ class Block {
   void attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                       const BlockActivations& a, const Residual& in, const Tensor& branch,
                       const Tensor& rotary, const BlockLinears& linears) const;
+  /// From the first norm's result to what attention reads.
+  void project(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+               const BlockActivations& a, const Tensor& rotary, const BlockLinears& linears) const;
+  /// What is added to the residual stream behind attention.
+  void project_back(const TensorRanks& ranks, const BlockActivations& a, const Tensor& branch,
+                    const BlockLinears& linears) const;
   /// The sum of the residual stream and what attention made of it, and its norm.
   void middle(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
               const BlockActivations& a, const Tensor& branch) const;
@@ -138,6 +152,7 @@ class Block {
   Heads heads_;
   DType dtype_;
   Fp8Recipe fp8_;
+  ProductsAgain again_;  ///< under Keep::products
   std::unique_ptr<Mlp> mlp_;
   const SelfAttention* attention_ = nullptr;
 };

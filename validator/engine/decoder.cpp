@@ -31,7 +31,8 @@ class Decoder final : public Network {
         run_(run),
         places_(run.context.places(run.sequence)),
         layout_(stage_layout(lay_out_share(spec, run.share, run.experts), run.stage)),
-        block_(spec_, layout_, heads_of(spec_, run), run.dtype, run.fp8, make_mlp()) {}
+        block_(spec_, layout_, heads_of(spec_, run), run.dtype, run.fp8, run.products_again,
+               make_mlp()) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
@@ -141,7 +142,7 @@ class Decoder final : public Network {
         again.x = kept.x;
         block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_, parts);
       } else if (keep_of(i) == Keep::products) {
-        block_.renew(*ranks_, units()[index(u)], w, kept, table_, parts);
+        block_.renew(*ranks_, units()[index(u)], w, kept, shared_.branch, table_, parts);
       }
       const BlockActivations& a = keep_of(i) == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
@@ -241,9 +242,9 @@ class Decoder final : public Network {
   }
 
   std::unique_ptr<Mlp> make_mlp() const {
-    if (!spec_.experts) return make_dense_mlp(spec_, rows(), run_.dtype);
+    if (!spec_.experts) return make_dense_mlp(spec_, rows(), run_.dtype, run_.products_again);
     return make_expert_mlp(spec_, layout_.block.router, layout_.experts, slots_of_experts(),
-                           run_.dtype);
+                           run_.dtype, run_.products_again);
   }
 
   void prepare_experts(Runtime& rt) {
@@ -283,7 +284,8 @@ class Decoder final : public Network {
 
   /// What the i-th block of a chunk keeps; with blocks that are done again there is one chunk.
   Keep keep_of(std::int64_t i) const {
-    return run_.again && run_.again->has(i) ? Keep::inputs : run_.keep;
+    const std::int64_t place = run_.stage.stage * blocks_of_chunk() + i;
+    return run_.again && run_.again->has(place) ? Keep::inputs : run_.keep;
   }
   bool any_again() const { return run_.again || run_.keep == Keep::inputs; }
   BlockActivations allocate_kept(Arena& arena, const std::string& name, std::int64_t i) const {
@@ -344,8 +346,7 @@ class Decoder final : public Network {
   Residual run_blocks(Runtime& rt, Weights& weights, const Pass& pass) {
     const Slot& slot = slots_[index(pass.slot)];
     BlockActivations passing;
-    if (any_again())
-      passing = block_.allocate(rt.arena, "passing", Keep::everything, {});
+    if (any_again()) passing = block_.allocate(rt.arena, "passing", Keep::everything, {});
     Residual residual{slot.blocks.front().x, {}};
     for (std::int64_t i = 0; i < blocks_of_chunk(); ++i) {
       const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
@@ -473,7 +474,7 @@ class Decoder final : public Network {
   Tensor table_;    ///< [rows of a sequence, head_dim]
   // Of the step under way.
   std::vector<Slot> slots_;
-  BlockActivations shared_;             ///< of all blocks, under Keep::products
+  SharedActivations shared_;            ///< of all blocks, under Keep::products
   Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
   Tensor losses_;                       ///< [rows]
   Tensor dembedding_;                   ///< the embedding unit's gradient

@@ -28,9 +28,10 @@ struct DecoderRun {
   /// What blocks keep waits on the host for the backward pass. Not with stages of a pipeline.
   bool keeps_on_host = false;
   Fp8Recipe fp8 = Fp8Recipe::none;  ///< of the blocks' products
-  /// Blocks that keep their inputs alone, whatever the others do. Not with stages, nor with
-  /// `keeps_on_host`.
+  /// Blocks of the network that keep their inputs alone, whatever the others do. Not with several
+  /// chunks of a stage, nor with `keeps_on_host`.
   std::optional<CheckpointedBlocks> again;
+  ProductsAgain products_again;  ///< under Keep::products
 };
 
 /// Slots that an expert has of each rank (PlaceRows); 0: as many as it is given, which is possible

@@ -26,10 +26,10 @@ Keep keep_of(Checkpointing checkpointing) {
     case Checkpointing::none:
       return Keep::everything;
     case Checkpointing::selective:
+    case Checkpointing::selective_op:
       return Keep::products;
     case Checkpointing::full:
       return Keep::inputs;
-    case Checkpointing::selective_op:  // the loader refuses it for this engine
     case Checkpointing::blocks:
       break;
   }
@@ -39,6 +39,10 @@ Keep keep_of(Checkpointing checkpointing) {
 std::optional<CheckpointedBlocks> again_of(const CheckpointChoice& choice) {
   if (choice.how != Checkpointing::blocks) return std::nullopt;
   return CheckpointedBlocks{choice.share};
+}
+
+ProductsAgain products_again_of(const CheckpointChoice& choice) {
+  return {choice.how == Checkpointing::selective_op ? choice.share.every : 0};
 }
 
 Fp8Recipe fp8_of(LinearRecipe recipe) {
@@ -164,7 +168,8 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    plan().framework.native.capacity_factor,
                                    keeps_on_host(),
                                    fp8_of(plan().precision.linear),
-                                   again_of(plan().checkpoint_choice())});
+                                   again_of(plan().checkpoint_choice()),
+                                   products_again_of(plan().checkpoint_choice())});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -226,7 +226,11 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   report.arena_bytes = plan.extent;
   report.planned_host = plan.host;
   report.planned_save = plan.saved;
+  // What ranks of one process take is measured from when all have their devices, and none has taken
+  // any of it.
+  if (job.uses_host()) device.communicator->barrier();
   const std::int64_t resident = host_bytes_resident();
+  if (job.uses_host()) device.communicator->barrier();
   std::unique_ptr<HostCompute> cores;
   std::optional<RankHostMemory> host;
   if (job.uses_host()) {

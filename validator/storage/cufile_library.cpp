@@ -136,7 +136,10 @@ std::string CufileLibrary::describe() const {
     return fmt::format("{}, direct (nvidia-fs {}.{})", name, p.driver_major, p.driver_minor);
   if ((p.features & cufile::kFeaturePeerToPeer) != 0)
     return fmt::format("{}, direct (PCI peer to peer)", name);
-  return fmt::format("{}, compatibility mode (no nvidia-fs: through the host's memory)", name);
+  return fmt::format(
+      "{}, compatibility mode (no nvidia-fs: through the host's memory, not straight to the GPU as "
+      "asked)",
+      name);
 }
 
 }  // namespace shardplan::validator

@@ -36,6 +36,20 @@ inline Kernel added(const Native& n, Kernel k) {
   return k;
 }
 
+/// Reads and writes `columns` of each of `rows` in all, and writes `written` of them.
+inline Kernel some_rows(const Native& n, KernelKind kind, std::int64_t rows, std::int64_t columns,
+                        std::int64_t written) {
+  Kernel k = started(n, kind);
+  k.bytes = static_cast<double>(rows) * static_cast<double>(columns * n.width);
+  k.elements = static_cast<double>(rows) * static_cast<double>(written);
+  return k;
+}
+
+inline Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns,
+                      std::int64_t written) {
+  return some_rows(n, kind, n.rows, columns, written);
+}
+
 /// Reads and writes so many bytes of each row, of `written` elements.
 inline Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes,
                         std::int64_t written) {

@@ -5,22 +5,9 @@
 
 #include "frameworks/native/kernel_parts.h"
 #include "frameworks/native/narrow.h"
-#include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
 namespace {
-
-/// Reads and writes `columns` of each of `rows` in all, and writes `written` of them.
-Kernel some_rows(const Native& n, KernelKind kind, std::int64_t rows, std::int64_t columns,
-                 std::int64_t written) {
-  Kernel k = started(n, kind);
-  k.bytes = static_cast<double>(rows) * static_cast<double>(columns * n.width);
-  k.elements = static_cast<double>(rows) * static_cast<double>(written);
-  return k;
-}
-Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns, std::int64_t written) {
-  return some_rows(n, kind, n.rows, columns, written);
-}
 
 /// Of so many queries of a sequence and the keys they see, all of them unless it is causal.
 Kernel attention(const Native& n, KernelKind kind, std::int64_t queries, std::int64_t keys,
@@ -199,6 +186,22 @@ class WorkList {
     add_block_linear(NativeLinear::down, b.hidden, b.inner);
     sum();
   }
+  /// What selective checkpointing does of it again.
+  void renew_mlp() {
+    const NativeBlock& b = n_.layout.block;
+    const bool up = n_.product_again(NativeLinear::up);
+    if (b.experts == 0) {
+      if (up) gather();
+      if (up) add_block_linear(NativeLinear::up, b.up, b.hidden);
+      return add_activation();
+    }
+    dispatch();
+    if (up) add_experts_linear(NativeLinear::up, b.up, b.hidden);
+    add_activation();
+    if (!n_.product_again(NativeLinear::down)) return;
+    add_experts_linear(NativeLinear::down, b.hidden, b.inner);
+    send_rows();
+  }
   /// False: the pass ends there.
   bool add_mlp_backward() {
     const NativeBlock& b = n_.layout.block;
@@ -371,6 +374,27 @@ NativeWork block_to_activation(const Native& n) {
   return list.take();
 }
 
+/// What selective checkpointing does again.
+void renew(const Native& n, WorkList& list) {
+  const NativeBlock& b = n.layout.block;
+  list.add(norm(n, 2));
+  if (n.product_again(NativeLinear::qkv)) {
+    list.gather();
+    list.add_block_linear(NativeLinear::qkv, b.packed, b.hidden);
+    list.add_turns();
+  } else if (b.head_norms) {
+    list.add_turns();
+  }
+  if (n.product_again(NativeLinear::out)) {
+    list.add_block_linear(NativeLinear::out, b.hidden, b.query_width);
+    list.sum();
+    list.add(norm(n, 4));
+  } else {
+    list.add(norm(n, 2));
+  }
+  list.renew_mlp();
+}
+
 /// What a block does again before its backward pass. The last product of a block that is done again
 /// whole is counted, though the engine leaves it out: with it the times of checkpointed steps are
 /// nearer to those of the records (docs/explanation/validation.md).
@@ -381,13 +405,7 @@ NativeWork done_again(const Native& n, bool whole) {
     if (n.layout.block.experts == 0)
       list.add_block_linear(NativeLinear::down, n.layout.block.hidden, n.layout.block.inner, true);
   }
-  if (n.plan.checkpointing == Checkpointing::selective) {
-    list.add(norm(n, 2));
-    list.add(norm(n, 2));
-    if (n.layout.block.experts > 0) list.dispatch();
-    list.add_activation();
-    if (n.layout.block.head_norms) list.add_turns();
-  }
+  if (n.renews()) renew(n, list);
   return list.take();
 }
 
@@ -458,40 +476,6 @@ NativeWork native_head(const Native& n) {
 std::vector<Kernel> native_hand_on(const Native& n) {
   const std::int64_t h = n.layout.block.hidden;
   return {some_rows(n, KernelKind::elementwise, n.part(), 3 * h, h)};
-}
-
-std::vector<Kernel> native_update(const Native& n) {
-  const Precision& p = n.plan.precision;
-  double owned = 0;
-  std::int64_t units = 0;
-  for (const NativeUnit& u : n.layout.units()) {
-    if (u.frozen) continue;
-    owned += static_cast<double>(n.shard(u)) * static_cast<double>(u.count);
-    units += u.count;
-  }
-  const auto calls = static_cast<std::int32_t>(units);
-  // Reads the gradient; reads and writes both moments and where the update lives; writes the copy.
-  const double home = 2.0 * static_cast<double>(p.master ? size_of(*p.master) + 1 : n.width);
-  const double bytes =
-      static_cast<double>(n.width) + 4.0 * static_cast<double>(size_of(p.optimizer_states)) + home;
-  return {sweep(owned * static_cast<double>(n.width), p.params, calls),
-          sweep(owned * bytes, p.optimizer_states, calls)};
-}
-
-std::vector<Kernel> native_layer_forward(const Native& n, std::size_t layer) {
-  const std::int64_t inputs = n.layout.widths[layer], outputs = n.layout.widths[layer + 1];
-  return {product(n, n.rows, outputs, inputs),
-          rows_of(n, KernelKind::elementwise, 2 * outputs, outputs)};
-}
-
-std::vector<Kernel> native_layer_backward(const Native& n, std::size_t layer) {
-  const std::int64_t inputs = n.layout.widths[layer], outputs = n.layout.widths[layer + 1];
-  std::vector<Kernel> list{product(n, outputs, inputs, n.rows)};
-  if (layer > 0) {
-    list.push_back(product(n, n.rows, inputs, outputs));
-    list.push_back(rows_of(n, KernelKind::elementwise, 3 * inputs, inputs));
-  }
-  return list;
 }
 
 }  // namespace shardplan

@@ -195,9 +195,8 @@ void emit_work(ProgramBuilder& b, const NativeWork& work) {
 /// `event`: allocates or frees as much.
 template <typename Event>
 void emit_kept(const Native& n, Event&& event) {
-  const bool renews = n.plan.checkpointing == Checkpointing::selective;
   const std::int64_t slot = n.kept_of_chunk() + n.stream();  // the branch
-  event(Category::activations, checked_mul(n.pipeline.slots, slot) + (renews ? n.renewed() : 0));
+  event(Category::activations, checked_mul(n.pipeline.slots, slot) + n.renewed_together());
   event(Category::communication_buffers, n.exchanged() + n.exchanged_rows() + n.ring());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.

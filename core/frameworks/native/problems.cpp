@@ -284,11 +284,10 @@ std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan) {
   const auto problem = [](std::string reason) {
     return DivisionProblem{"checkpointing.policy", std::move(reason), "none, selective or full"};
   };
-  if (plan.checkpointing == Checkpointing::selective_op)
-    return problem(fmt::format("{}: the native engine keeps all products or none", name));
   if (plan.checkpointing != Checkpointing::blocks) return std::nullopt;
-  if (plan.parallel.pipeline > 1)
-    return problem(fmt::format("{}: the native engine's stages treat all blocks alike", name));
+  if (plan.parallel.virtual_pipeline > 1)
+    return problem(fmt::format(
+        "{}: the native engine's chunks of a stage take turns in the same memory", name));
   if (plan.checkpoint_share.offload)
     return problem(fmt::format("{}: the native engine sends as much of all blocks", name));
   return std::nullopt;

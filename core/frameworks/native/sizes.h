@@ -186,14 +186,37 @@ struct Native {
     return experts > 1 ? expert_matrix(layout.block.hidden) : 0;
   }
 
+  /// Whether selective checkpointing makes a product again: each n-th, in the order of a block.
+  bool product_again(NativeLinear l) const {
+    return plan.checkpointing == Checkpointing::selective_op && plan.checkpoint_share.every > 0 &&
+           (static_cast<std::int64_t>(l) + 1) % plan.checkpoint_share.every == 0;
+  }
+  /// What a block's pass has of a product until its backward pass: of the one behind attention the
+  /// sum that it is added to; of an MLP's last nothing, and of experts' what each token is to get.
+  std::int64_t made_of(NativeLinear l) const {
+    const NativeBlock& k = layout.block;
+    switch (l) {
+      case NativeLinear::qkv:
+        return matrix(k.packed);
+      case NativeLinear::out:
+        return stream();
+      case NativeLinear::up:
+        return k.experts == 0 ? matrix(k.up) : expert_matrix(k.up);
+      case NativeLinear::down:
+        break;
+    }
+    return k.experts == 0 ? 0 : expert_matrix(k.hidden);
+  }
+  std::int64_t kept_product(NativeLinear l) const { return product_again(l) ? 0 : made_of(l); }
+
   /// What an MLP keeps of its products, and what it makes again under selective checkpointing.
   std::int64_t mlp_products() const {
     const NativeBlock& k = layout.block;
-    if (k.experts == 0) return matrix(k.up);
+    if (k.experts == 0) return kept_product(NativeLinear::up);
     // Logits; weights, choices and slots of each token; the slots' rows and the experts' counts.
     const std::int64_t router = matrix(k.experts) + 3 * statistic(k.per_token) +
                                 native_tensor(expert_rows(), 4) + native_tensor(k.experts, 4);
-    return router + expert_matrix(k.up) + expert_matrix(k.hidden);
+    return router + kept_product(NativeLinear::up) + kept_product(NativeLinear::down);
   }
   std::int64_t mlp_renewed() const {
     const NativeBlock& k = layout.block;
@@ -265,12 +288,21 @@ struct Native {
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
     const NativeBlock& k = layout.block;
-    return 2 * stream() + mlp_renewed() + (k.head_norms ? matrix(k.packed) : 0);
+    std::int64_t sum = 2 * stream() + mlp_renewed() + (k.head_norms ? matrix(k.packed) : 0);
+    for (const NativeLinear l : kNativeLinears)
+      if (product_again(l)) sum += made_of(l);
+    return sum;
+  }
+  /// What blocks have for it together: also what a projection adds, where that is made again.
+  std::int64_t renewed_together() const {
+    if (!renews()) return 0;
+    return renewed() + (product_again(NativeLinear::out) ? stream() : 0);
   }
   std::int64_t products() const {
     const NativeBlock& k = layout.block;
-    std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() + matrix(k.packed) +
-                       statistic(k.query_heads) + matrix(k.query_width) + stream() + mlp_products();
+    std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() +
+                       kept_product(NativeLinear::qkv) + statistic(k.query_heads) +
+                       matrix(k.query_width) + kept_product(NativeLinear::out) + mlp_products();
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
     for (const NativeLinear l : kNativeLinears)
       if (const std::int64_t columns = k.of(l).parts * k.rank; columns > 0)
@@ -278,20 +310,25 @@ struct Native {
     return sum + kept_scales();
   }
   std::int64_t everything() const { return products() + renewed(); }
-  /// Whether the block at `place` is done again whole, and whether any may be.
+  /// Whether the block at `place` of a chunk is done again whole, and whether any may be. Where
+  /// only some are, a stage has one chunk.
   bool again(std::int64_t place) const {
     if (plan.checkpointing == Checkpointing::blocks)
-      return CheckpointedBlocks{plan.checkpoint_share}.has(place);
+      return CheckpointedBlocks{plan.checkpoint_share}.has(pipeline.index * blocks_of_chunk() +
+                                                           place);
     return plan.checkpointing == Checkpointing::full;
+  }
+  /// Whether all blocks make again what is no product of theirs, or not one to keep.
+  bool renews() const {
+    return plan.checkpointing == Checkpointing::selective ||
+           plan.checkpointing == Checkpointing::selective_op;
   }
   bool any_again() const {
     return plan.checkpointing == Checkpointing::blocks || plan.checkpointing == Checkpointing::full;
   }
   /// What a block keeps for the backward pass, with the residual stream before it.
   std::int64_t kept(std::int64_t place = 0) const {
-    return stream() + (again(place)                                     ? 0
-                       : plan.checkpointing == Checkpointing::selective ? products()
-                                                                        : everything());
+    return stream() + (again(place) ? 0 : renews() ? products() : everything());
   }
   /// Blocks that keep it on the GPU at once, of a chunk: each leaves its place to the second after
   /// it.

@@ -206,9 +206,10 @@ TEST(CheckpointPolicies, AreRefusedWithTheReason) {
   refuses(R"("framework": "megatron", "checkpointing": "selective_op")", "names modules");
   refuses(R"("framework": "megatron", "checkpointing": "blocks/2")", "--recompute-method block");
   refuses(R"("framework": "megatron", "checkpointing": "full+offload")", "fine-grained");
-  refuses(R"("framework": "native", "checkpointing": "selective_op")", "all products or none");
-  refuses(R"("framework": "native", "checkpointing": "blocks:2", "parallel": {"pipeline": 2})",
-          "all blocks alike");
+  refuses(
+      R"("framework": "native", "checkpointing": "blocks:2", "workload": {"gradient_accumulation": 2},
+         "parallel": {"pipeline": 2, "virtual_pipeline": 2, "schedule": "interleaved"})",
+      "take turns in the same memory");
   refuses(R"("framework": {"name": "deepspeed", "zero_stage": 3}, "checkpointing": "blocks:2")",
           "order of gathers");
   refuses(R"("framework": "ddp", "checkpointing": "blocks:17")", "the model has 16 blocks");
@@ -219,6 +220,9 @@ TEST(CheckpointPolicies, AreRefusedWithTheReason) {
             "");
   EXPECT_EQ(refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", "framework": "native",
                            "checkpointing": "blocks:2"})"),
+            "");
+  EXPECT_EQ(refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", "framework": "native",
+                           "checkpointing": "selective_op"})"),
             "");
 }
 

@@ -47,5 +47,29 @@ TEST_P(SomeBlocksAgain, give_the_losses_of_none_to_the_bit) {
 
 INSTANTIATE_TEST_SUITE_P(Zero, SomeBlocksAgain, ::testing::Values(0, 1, 2, 3));
 
+class SomeBlocksAgainOfStages : public ::testing::TestWithParam<int> {};
+
+TEST_P(SomeBlocksAgainOfStages, give_the_losses_of_none_to_the_bit) {
+  for (const PipelineSchedule order : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+    for (const int stages : {2, 4}) {
+      DecoderSpec spec = tiny_llama();
+      spec.layers = 4;
+      TestRun run = run_of(GetParam(), 4);
+      run.options.accumulation = 4;
+      run.options.pipeline = {.stages = stages, .chunks = 1, .order = order};
+      const auto none = train(spec, run, 5);
+      for (const CheckpointedBlocks& which : {first(1), first(3), each(2)}) {
+        run.again = which;
+        const auto some = train(spec, run, 5);
+        ASSERT_EQ(some.size(), none.size());
+        for (std::size_t i = 0; i < none.size(); ++i)
+          EXPECT_EQ(some[i].loss, none[i].loss)
+              << stages << " stages, first " << which.share.count << ", each " << which.share.every;
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, SomeBlocksAgainOfStages, ::testing::Values(0, 1));
+
 }  // namespace
 }  // namespace shardplan::validator::some_blocks_again_test

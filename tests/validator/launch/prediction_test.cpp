@@ -22,9 +22,9 @@ TEST_P(EveryStage, of_some_blocks_done_again_is_predicted_to_the_byte) {
     for (const char* model : {"gpt2", "qwen3-0.6b"})
       expect_same(job(model, GetParam(), "4xH200", "bf16-master", blocks, 3, 777, 2),
                   fmt::format("{}, {}", model, blocks));
-    expect_same(divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", blocks, 3, 77), 2,
-                        1.25),
-                blocks);
+    expect_same(
+        divided(job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", blocks, 3, 77), 2, 1.25),
+        blocks);
     expect_same_offloaded(job("gpt2", GetParam(), "2xH200", "bf16-pure", blocks, 3, 512), blocks);
   }
 }
@@ -211,6 +211,17 @@ TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
           expect_same_of_stages(staged(whole, 2, "interleaved", 2),
                                 fmt::format("{}, {}, interleaved", model, checkpointing));
       }
+}
+
+TEST_P(EveryPipeline, of_some_blocks_done_again_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-2-7b"})
+    for (const char* blocks : {"blocks:1", "blocks:5", "blocks/2", "blocks/5"}) {
+      const Json whole = job(model, GetParam(), "8xH200", "bf16-master", blocks, 2, 1000, 4);
+      for (const std::int64_t stages : {2, 4})
+        for (const char* order : {"gpipe", "1f1b"})
+          expect_same_of_stages(staged(whole, stages, order, 1, 2),
+                                fmt::format("{}, {}, {} × {}", model, blocks, stages, order));
+    }
 }
 
 TEST_P(EveryPipeline, of_every_precision_is_predicted_to_the_byte) {

@@ -143,6 +143,22 @@ TEST_P(Traffic, of_ranks_with_other_samples_and_rows_is_predicted_to_the_byte) {
               fmt::format("{}, {} × {}, context {}", model, checkpointing, micro_batches, context));
 }
 
+TEST_P(Traffic, of_products_that_are_done_again_is_predicted_to_the_byte) {
+  for (const char* policy : {"selective_op:2", "selective_op:3"})
+    for (const std::int64_t tensor : {1, 2}) {
+      const std::string what = fmt::format("{}, tensor {}", policy, tensor);
+      expect_same_traffic(
+          shared(job("llama-3.2-1b", GetParam(), "8xH200", "bf16-master", policy, 2, 1000, 3),
+                 tensor),
+          what);
+      expect_same_traffic(
+          adapted(ringed(job("qwen3-0.6b", GetParam(), "8xH200", "bf16-master", policy, 2, 1000), 2,
+                         tensor),
+                  kTargets[1], "none", 8),
+          what + ", context 2, adapters");
+    }
+}
+
 TEST_P(Traffic, of_adapters_is_predicted_to_the_byte) {
   for (const char* targets : kTargets)
     for (const char* checkpointing : {"none", "selective", "full"})

@@ -7,19 +7,20 @@ namespace {
 
 class DenseMlp final : public Mlp {
  public:
-  DenseMlp(const DecoderSpec& spec, std::int64_t rows, DType dtype)
-      : spec_(spec), rows_(rows), dtype_(dtype) {}
+  DenseMlp(const DecoderSpec& spec, std::int64_t rows, DType dtype, ProductsAgain again)
+      : spec_(spec), rows_(rows), dtype_(dtype), up_again_(again.has(Linear::up)) {}
 
   MlpActivations allocate(Arena& arena, const std::string& name, Keep keep,
                           const MlpActivations& shared) const override {
     MlpActivations a;
-    a.up = arena.allocate(name + ".up", Category::activations, dtype_, {rows_, spec_.up_width()});
+    a.up = keep == Keep::products && up_again_ ? shared.up : up(arena, name);
     a.activated = keep == Keep::products ? shared.activated : activated(arena, name);
     return a;
   }
 
   MlpActivations allocate_shared(Arena& arena) const override {
     MlpActivations a;
+    if (up_again_) a.up = up(arena, "renewed");
     a.activated = activated(arena, "renewed");
     return a;
   }
@@ -39,7 +40,9 @@ class DenseMlp final : public Mlp {
     p.linears.repeat_read(Linear::down, a.activated);
   }
 
-  void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& /*x*/) const override {
+  void renew(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+             const Tensor& x) const override {
+    if (up_again_) return activate(ranks, p, a, x);
     ranks.tensor.device().activation_forward(spec_.activation, a.activated, a.up);
   }
 
@@ -61,9 +64,12 @@ class DenseMlp final : public Mlp {
                 const Tensor& x) const {
     const TensorRanks& tensor = ranks.tensor;
     p.linears.forward(Linear::up, a.up, tensor.gather(x, tensor.values()));
-    renew(ranks, a, x);
+    tensor.device().activation_forward(spec_.activation, a.activated, a.up);
   }
 
+  Tensor up(Arena& arena, const std::string& name) const {
+    return arena.allocate(name + ".up", Category::activations, dtype_, {rows_, spec_.up_width()});
+  }
   Tensor activated(Arena& arena, const std::string& name) const {
     return arena.allocate(name + ".activated", Category::activations, dtype_, {rows_, spec_.inner});
   }
@@ -71,12 +77,14 @@ class DenseMlp final : public Mlp {
   DecoderSpec spec_;  ///< of this rank's part
   std::int64_t rows_;
   DType dtype_;
+  bool up_again_;  ///< under Keep::products
 };
 
 }  // namespace
 
-std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype) {
-  return std::make_unique<DenseMlp>(spec, rows, dtype);
+std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype,
+                                    ProductsAgain again) {
+  return std::make_unique<DenseMlp>(spec, rows, dtype, again);
 }
 
 }  // namespace shardplan::validator

@@ -21,7 +21,7 @@ Columns all_columns(const Tensor& x) {
 class ExpertMlp final : public Mlp {
  public:
   ExpertMlp(const DecoderSpec& spec, int router, const ExpertParameters& parameters,
-            const ExpertSlots& slots, DType dtype)
+            const ExpertSlots& slots, DType dtype, ProductsAgain again)
       : spec_(spec),
         router_(router),
         parameters_(parameters),
@@ -29,7 +29,8 @@ class ExpertMlp final : public Mlp {
         capacity_(slots.capacity),
         multiple_(slots.multiple),
         slots_(slots.all(*spec.experts)),
-        dtype_(dtype) {}
+        dtype_(dtype),
+        again_(again) {}
 
   std::int64_t slots() const override { return slots_; }
 
@@ -39,20 +40,26 @@ class ExpertMlp final : public Mlp {
     const auto tensor = [&](const char* what, DType dtype, Shape shape) {
       return arena.allocate(name + "." + what, Category::activations, dtype, shape);
     };
-    MlpActivations a = keep == Keep::products ? shared : renewed(arena, name);
+    const bool products = keep == Keep::products;
+    MlpActivations a = products ? shared : renewed(arena, name);
     a.logits = tensor("logits", dtype_, {rows_, spec_.experts->count});
     a.weights = tensor("weights", statistic_type(dtype_), {rows_, k});
     a.chosen = tensor("chosen", DType::i32, {rows_, k});
     a.places = tensor("places", DType::i32, {rows_, k});
     a.sources = tensor("sources", DType::i32, {slots_});
     a.counts = tensor("counts", DType::i32, {spec_.experts->count});
-    a.up = tensor("up", dtype_, {slots_, spec_.up_width()});
-    a.returned = tensor("returned", dtype_, {slots_, spec_.hidden});
+    if (!products || !again_.has(Linear::up)) a.up = up(arena, name);
+    if (!products || !again_.has(Linear::down)) a.returned = returned(arena, name);
     a.counted = std::make_shared<std::vector<std::int32_t>>();
     return a;
   }
 
-  MlpActivations allocate_shared(Arena& arena) const override { return renewed(arena, "renewed"); }
+  MlpActivations allocate_shared(Arena& arena) const override {
+    MlpActivations a = renewed(arena, "renewed");
+    if (again_.has(Linear::up)) a.up = up(arena, "renewed");
+    if (again_.has(Linear::down)) a.returned = returned(arena, "renewed");
+    return a;
+  }
 
   void forward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                const Tensor& x, const Tensor& result) const override {
@@ -66,9 +73,10 @@ class ExpertMlp final : public Mlp {
     run(ranks, p, a, x, nullptr);
   }
 
-  void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const override {
+  void renew(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+             const Tensor& x) const override {
     dispatch(ranks, a, x);
-    device(ranks).activation_forward(spec_.activation, a.activated, a.up);
+    compute(ranks, p, a, again_.has(Linear::up), again_.has(Linear::down));
   }
 
   bool backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
@@ -109,6 +117,13 @@ class ExpertMlp final : public Mlp {
         arena.allocate(name + ".activated", Category::activations, dtype_, {slots_, spec_.inner});
     return a;
   }
+  Tensor up(Arena& arena, const std::string& name) const {
+    return arena.allocate(name + ".up", Category::activations, dtype_, {slots_, spec_.up_width()});
+  }
+  Tensor returned(Arena& arena, const std::string& name) const {
+    return arena.allocate(name + ".returned", Category::activations, dtype_,
+                          {slots_, spec_.hidden});
+  }
 
   /// Up to what the experts made; what the routers count is added to `tally`, if there is one.
   void run(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a, const Tensor& x,
@@ -133,8 +148,15 @@ class ExpertMlp final : public Mlp {
       on.download(std::as_writable_bytes(std::span(*a.counted)), a.counts);
     }
     dispatch(ranks, a, x);
-    linear_forward(ranks, p, Linear::up, a, a.up, a.entered);
-    on.activation_forward(spec_.activation, a.activated, a.up);
+    compute(ranks, p, a, true, true);
+  }
+
+  /// What the experts make of the rows in their slots, with the products that are asked for.
+  void compute(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a, bool with_up,
+               bool with_down) const {
+    if (with_up) linear_forward(ranks, p, Linear::up, a, a.up, a.entered);
+    device(ranks).activation_forward(spec_.activation, a.activated, a.up);
+    if (!with_down) return;
     linear_forward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated);
     ranks.experts->receive(a.returned, spec_.experts_here());
   }
@@ -252,14 +274,15 @@ class ExpertMlp final : public Mlp {
   ExpertParameters parameters_;
   std::int64_t rows_, capacity_, multiple_, slots_;
   DType dtype_;
+  ProductsAgain again_;  ///< under Keep::products
 };
 
 }  // namespace
 
 std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
                                      const ExpertParameters& parameters, const ExpertSlots& slots,
-                                     DType dtype) {
-  return std::make_unique<ExpertMlp>(spec, router, parameters, slots, dtype);
+                                     DType dtype, ProductsAgain again) {
+  return std::make_unique<ExpertMlp>(spec, router, parameters, slots, dtype, again);
 }
 
 }  // namespace shardplan::validator

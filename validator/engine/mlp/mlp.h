@@ -77,16 +77,18 @@ class Mlp {
   virtual void repeat(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                       const Tensor& x) const = 0;
   /// Makes again what Keep::products did not keep.
-  virtual void renew(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const = 0;
+  virtual void renew(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
+                     const Tensor& x) const = 0;
   /// x becomes its gradient, given the result's; false: nothing needs it, and it is not made.
   virtual bool backward(const MlpRanks& ranks, const MlpParameters& p, const MlpActivations& a,
                         const Tensor& x, const Tensor& dresult) const = 0;
 };
 
 /// `spec` of this rank's part; rows of a micro-batch.
-std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype);
+std::unique_ptr<Mlp> make_dense_mlp(const DecoderSpec& spec, std::int64_t rows, DType dtype,
+                                    ProductsAgain again);
 std::unique_ptr<Mlp> make_expert_mlp(const DecoderSpec& spec, int router,
                                      const ExpertParameters& parameters, const ExpertSlots& slots,
-                                     DType dtype);
+                                     DType dtype, ProductsAgain again);
 
 }  // namespace shardplan::validator
