@@ -145,12 +145,14 @@ TEST(EngineRecords, CountsWhatStaysInItsShare) {
   EXPECT_EQ(judged, 5);
 }
 
-/// Most of the GPU that was in use after any moment.
+/// Most of the GPU that was in use after any moment, without what the measuring program's own
+/// barrier opened: NCCL's communicator of the one rank that vLLM had made a group of.
 double most_held(const Json& row) {
+  constexpr double kBarrier = 494.0 * (1 << 20);
   double most = 0;
   for (const Json& moment : row.at("measured").at("moments"))
     most = std::max(most, moment.at("device").get<double>());
-  return most;
+  return most - kBarrier;
 }
 
 /// TRL 1.16 with the engine in its own process, asleep while it trains and awake. Not in view when
@@ -176,7 +178,7 @@ TEST(EngineRecords, SharesTheGpuWithTrl) {
     const double device = told("device", static_cast<double>(e.device.point) / most_held(row) - 1);
     told("seconds", error(e.time.step_seconds, row.at("measured").at("step_seconds")));
     EXPECT_NEAR(blocks, 0, 0.011) << name;
-    EXPECT_NEAR(device, 0, 0.035) << name;
+    EXPECT_NEAR(device, 0, 0.012) << name;
   }
 }
 

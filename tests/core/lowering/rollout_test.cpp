@@ -234,7 +234,7 @@ TEST(Rollout, NamesItsOwnDegree) {
 }
 
 /// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut
-/// up.
+/// up. Beside it are the segments that the trainer's states share with nothing else.
 TEST(Rollout, ReservesNoMoreThanTheLargerOfTwoTurns) {
   const Job job =
       changed(R"({"workload": {"rollout": {"sleep_level": 2, "gpu_memory_utilization": 0.7}}})");
