@@ -37,9 +37,9 @@ struct EngineGraphs {
 /// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
 /// serving.md.
 struct EngineHost {
-  double pass_seconds = 0;      ///< of any pass
-  double sequence_seconds = 0;  ///< of each that runs: scheduled, answered
-  double scored_seconds = 0;    ///< and where its tokens' log-probabilities are asked for
+  double pass_seconds = 0;    ///< of any pass: scheduled, started, its tokens taken in
+  double scored_seconds = 0;  ///< beside it, of each sequence whose log-probabilities are asked for
+  double sequence_seconds = 0;  ///< of each that runs: answered
   double layer_seconds = 0;     ///< of each layer whose kernels no whole graph starts
   /// Of a tensor that its loader is given alone (load_weights).
   double tensor_seconds = 0;
@@ -134,8 +134,8 @@ inline constexpr EngineDescription kVllm{
                .whole_bytes = 49'400,
                .attention_parts = 80},
     .host = {.pass_seconds = 2.23e-3,
-             .sequence_seconds = 22.8e-6,
-             .scored_seconds = 0.182e-3,
+             .scored_seconds = 0.205e-3,
+             .sequence_seconds = 31e-6,
              .layer_seconds = 0.65e-3,
              .tensor_seconds = 0.327e-3},
     .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
