@@ -12,7 +12,6 @@
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/lower.h"
-#include "lowering/rlhf/sleeping.h"
 
 namespace shardplan {
 namespace {
@@ -41,26 +40,11 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
   sum.phases.back().seconds += part.step_seconds;
 }
 
-bool sleeps_beside(const Rlhf& rlhf) {
-  const auto sleeps = [](const RolloutEngine& engine) {
-    return engine.place == EnginePlace::colocated && engine.sleep_level > 0;
-  };
-  return (rlhf.rollout && sleeps(*rlhf.rollout)) || (rlhf.judge && sleeps(rlhf.judge->engine));
-}
-
-/// Of the iteration; with an engine that sleeps on the GPU, of the larger of its two turns.
-ReservedRuns allocator_run(const Rlhf& rlhf, const Plan& plan, const Calibration& calibration,
+/// The engine's blocks have a pool of their own in it, which is there while the engine is awake.
+ReservedRuns allocator_run(const Plan& plan, const Calibration& calibration,
                            const Program& program) {
-  const bool sleeps = sleeps_beside(rlhf);
-  std::vector<Program> turns;
-  if (sleeps) turns = turns_apart(program);
-  std::vector<const Program*> all;
-  for (const Program& turn : turns) all.push_back(&turn);
-  if (!sleeps) all.push_back(&program);
-  std::vector<ReservedRuns> runs = allocator_runs(plan, calibration, all);
-  const auto largest =
-      std::ranges::max_element(runs, {}, [](const ReservedRuns& r) { return r.spare().reserved; });
-  return std::move(*largest);
+  std::vector<const Program*> all{&program};
+  return std::move(allocator_runs(plan, calibration, all).front());
 }
 
 }  // namespace
@@ -90,16 +74,12 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   Program program = lower_rlhf(rlhf);
   Plan iteration = plan;  // the margins and errors are those of iterations, not of the actor's step
   iteration.workload.kind = WorkKind::rlhf;
-  const ReservedRuns runs = allocator_run(rlhf, iteration, calibration, program);
+  const ReservedRuns runs = allocator_run(iteration, calibration, program);
   const MemoryProfile memory = simulate_memory(program);
   Estimate e = assemble(iteration, calibration, program, memory, &runs, time);
   if (rlhf.rollout) {  // the error of training steps says nothing of an engine's answers
     e.time.kind = "rollout";
     e.time.error.reset();
-  }
-  if (sleeps_beside(rlhf)) {  // the allocator was asked of one turn alone
-    e.phases = memory.phases;
-    e.allocated = {memory.peak, memory.peak};
   }
   for (const Role& role : rlhf.roles) {
     e.parameters += role.model.parameter_count();

@@ -109,6 +109,41 @@ void add_handover(TimeEstimate& sum, const Program& handover, const Plan& plan,
   sum.idle_seconds += step.idle;
 }
 
+/// Tensors of the network that the engine has, adapters merged.
+std::int64_t handed_tensors(const Model& model) {
+  std::int64_t tensors = 0;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.adapter && !p.copy) tensors = checked_add(tensors, repeat);
+  });
+  return tensors;
+}
+
+/// The driver maps what the engine sleeps without, and takes it back.
+double mapping_seconds(const RolloutEngine& engine, const EngineMemory& memory) {
+  const EngineSleep& rates = engine.engine->sleep;
+  if (engine.sleep_level == 0 || rates.wakes_bytes_per_second <= 0) return 0;
+  const auto bytes = static_cast<double>(checked_add(memory.weights, memory.cache));
+  return bytes / rates.wakes_bytes_per_second + bytes / rates.sleeps_bytes_per_second;
+}
+
+/// What the host does while the GPU waits: maps memory, hands tensors over, and what is the
+/// trainer's own around the answers, all in turn.
+void add_host(TimeEstimate& sum, const Rlhf& rlhf, const Answers& a) {
+  constexpr double kCall = 0.83e-6;
+  const RolloutEngine& engine = *rlhf.rollout;
+  const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
+  const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
+  const AnswersHost& own = trainer.around_answers;
+  const auto answers = static_cast<double>(a.sequences);
+  double seconds = mapping_seconds(engine, memory);
+  if (trainer.loads_each_tensor)
+    seconds += static_cast<double>(handed_tensors(rlhf.roles.front().model)) *
+               engine.engine->host.tensor_seconds;
+  seconds += kCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
+  sum.step_seconds += seconds;
+  sum.idle_seconds += seconds;
+}
+
 }  // namespace
 
 TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
@@ -123,6 +158,7 @@ TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
   }
   Plan served = rlhf.generation;
   served.workload.generation.engine = engine;
+  served.workload.generation.engine->scores = trainer.trainer->asks_log_probabilities;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);
   const std::int64_t portions = a.sequences / a.at_once;
@@ -130,6 +166,7 @@ TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
   const std::int64_t rest = a.sequences % a.at_once;
   if (rest > 0) add_portions(sum, network, a, rest, 1);
   add_handover(sum, handover, trainer, rates);
+  add_host(sum, rlhf, a);
   sum.mfu = sum.hfu =
       busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;
   return sum;

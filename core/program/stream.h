@@ -8,8 +8,10 @@ namespace shardplan {
 
 /// Each has blocks of its own in the caching allocator. `staging` makes ready what a collective
 /// sends; it is never behind the host. `graphs` is where CUDA graphs are warmed up and recorded;
-/// what they replay runs in the compute stream.
-enum class Stream : std::uint8_t { compute, communication, copy, staging, graphs };
-inline constexpr std::size_t kStreams = 5;
+/// what they replay runs in the compute stream. `engine` is where an engine that sleeps has weights
+/// and cache: an allocator of its own (vllm/device_allocator/cumem.py), whose blocks the driver has
+/// back as soon as it sleeps.
+enum class Stream : std::uint8_t { compute, communication, copy, staging, graphs, engine };
+inline constexpr std::size_t kStreams = 6;
 
 }  // namespace shardplan

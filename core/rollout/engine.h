@@ -37,8 +37,17 @@ struct EngineGraphs {
 /// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
 /// serving.md.
 struct EngineHost {
-  double sequence_seconds = 0;  ///< of each that runs: scheduled, answered
+  double pass_seconds = 0;    ///< of any pass: scheduled, started, its tokens taken in
+  double scored_seconds = 0;  ///< beside it, of each sequence whose log-probabilities are asked for
+  double sequence_seconds = 0;  ///< of each that runs: answered
   double layer_seconds = 0;     ///< of each layer whose kernels no whole graph starts
+  /// Of a tensor that its loader is given alone (load_weights).
+  double tensor_seconds = 0;
+};
+
+/// How fast an engine gives the driver its memory back and asks for it again; 0: not measured.
+struct EngineSleep {
+  double wakes_bytes_per_second = 0, sleeps_bytes_per_second = 0;
 };
 
 /// What an engine does unless it is told otherwise.
@@ -76,6 +85,7 @@ struct EngineDescription {
   std::int64_t cached_bytes = 0;
   EngineGraphs graphs = {};
   EngineHost host = {};
+  EngineSleep sleep = {};
   /// Of an all-reduce among the GPUs of a node, beside what its bytes take: kernels of the engine's
   /// own that write to the others' memory (vllm/distributed/device_communicators/
   /// custom_all_reduce.py; SGLang's are the same). Assumed.
@@ -123,7 +133,12 @@ inline constexpr EngineDescription kVllm{
                .cut_bytes = 141'000,
                .whole_bytes = 49'400,
                .attention_parts = 80},
-    .host = {.sequence_seconds = 31e-6, .layer_seconds = 0.65e-3},
+    .host = {.pass_seconds = 2.23e-3,
+             .scored_seconds = 0.205e-3,
+             .sequence_seconds = 31e-6,
+             .layer_seconds = 0.65e-3,
+             .tensor_seconds = 0.327e-3},
+    .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
     .expert_rate = 0.3,  // docs/explanation/serving.md
     .finds_in_pass = true,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
@@ -241,6 +256,7 @@ struct RolloutEngine {
   /// blocks.
   std::int64_t completions = 1;
   bool prefix_caching = true;
+  bool scores = false;  ///< answers come with the log-probabilities of their tokens
   /// Keys and values are read once for all heads of queries that share them. Kernels that do not
   /// (TensorRT-LLM before its XQA) read them once for each.
   bool grouped_reads = true;

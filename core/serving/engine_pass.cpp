@@ -230,7 +230,8 @@ void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) 
   time.attention += one * load.prompt_tokens / load.prompt_length;
 }
 
-/// A pass that a host starts takes as long as the host: of each sequence, and of layers that no
+/// A pass that a host starts takes as long as the host, whichever part of it takes longest:
+/// starting the pass and taking its tokens in; answers, which are another process's; layers that no
 /// graph of a whole pass starts, as those of passes with prompts.
 double ServedNetwork::waited_for(const EngineLoad& load) const {
   const RolloutEngine& engine = *plan_.workload.generation.engine;
@@ -238,7 +239,9 @@ double ServedNetwork::waited_for(const EngineLoad& load) const {
   const bool in_graph = engine.cuda_graphs && load.prompt_tokens <= 0 &&
                         load.decoding <= static_cast<double>(most_in_graph(engine));
   const double layers = in_graph ? 0 : static_cast<double>(model().facts.layers);
-  return std::max(load.decoding * host.sequence_seconds, layers * host.layer_seconds);
+  const double scores = engine.scores ? host.scored_seconds : 0;
+  return std::max({host.pass_seconds + load.decoding * scores,
+                   load.decoding * host.sequence_seconds, layers * host.layer_seconds});
 }
 
 EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {

@@ -24,6 +24,11 @@ constexpr std::size_t pool_for(std::int64_t size, Stream stream) {
   return 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
 }
 
+/// A segment without a live block is the driver's at once; none grows.
+constexpr bool keeps_nothing(std::size_t pool) {
+  return pool / 2 == static_cast<std::size_t>(Stream::engine);
+}
+
 }  // namespace
 
 std::int64_t CachingAllocator::block_size(std::int64_t bytes) {
@@ -66,7 +71,7 @@ bool CachingAllocator::grant(std::int64_t bytes) {
 }
 
 CachingAllocator::BlockId CachingAllocator::grow(std::size_t pool, std::int64_t size) {
-  if (options_.expandable_segments) return grow_expandable(pool, size);
+  if (options_.expandable_segments && !keeps_nothing(pool)) return grow_expandable(pool, size);
   const std::int64_t segment = segment_size(size);
   if (!grant(segment)) return kNone;
   Block block;
@@ -182,7 +187,17 @@ void CachingAllocator::give_back(BlockId id) {
   at(id).live = false;
   merge_into(id, at(id).previous);
   merge_into(id, at(id).next);
-  insert(id);
+  const bool whole = at(id).previous == kNone && at(id).next == kNone;
+  if (whole && keeps_nothing(at(id).pool))
+    release(id);
+  else
+    insert(id);
+}
+
+/// A free block that is a whole segment.
+void CachingAllocator::release(BlockId id) {
+  reserved_ -= at(id).size;
+  unused_.push_back(id);
 }
 
 /// Unmaps the whole pages inside free blocks. What is unmapped in the middle of a segment is a hole
@@ -230,15 +245,14 @@ void CachingAllocator::release_whole_pages(std::size_t pool, BlockId id, std::in
 
 void CachingAllocator::empty_cache() {
   for (std::size_t pool = 0; pool < free_.size(); ++pool) {
-    if (options_.expandable_segments) {
+    if (options_.expandable_segments && !keeps_nothing(pool)) {
       release_pages(pool);
       continue;
     }
     free_[pool].erase_if([&](BlockId id) {
       const Block& block = at(id);
       if (block.previous != kNone || block.next != kNone) return false;
-      reserved_ -= block.size;
-      unused_.push_back(id);
+      release(id);
       return true;
     });
   }

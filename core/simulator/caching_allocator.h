@@ -80,6 +80,7 @@ class CachingAllocator {
   BlockId take(std::size_t pool, BlockId id, std::int64_t size);
   void split(BlockId id, std::int64_t size);
   void merge_into(BlockId id, BlockId neighbour);
+  void release(BlockId id);
   void release_pages(std::size_t pool);
   void release_whole_pages(std::size_t pool, BlockId id, std::int64_t page);
 

@@ -24,6 +24,7 @@ int track_of(const Span& span) {
   switch (span.stream) {
     case Stream::compute:
     case Stream::graphs:
+    case Stream::engine:
       return kCompute;
     case Stream::communication:
       return kCommunication;

@@ -53,8 +53,13 @@ bool counts_dropped_head(const Json& row) {
   return row.at("measured").at("beside_torch").get<std::int64_t>() < 0;
 }
 
+/// Run when the constants were there already: predicted unseen.
+bool judges(const Json& row) {
+  return row.value("session", 1) == 2;
+}
+
 TEST(EngineRecords, CountsBlocks) {
-  ASSERT_EQ(rows().size(), 7U);
+  ASSERT_EQ(rows().size(), 11U);
   for (const Json& row : rows()) {
     const Estimate e = estimated(row, row.at("loads").at(0));
     const double blocks =
@@ -65,7 +70,7 @@ TEST(EngineRecords, CountsBlocks) {
     RecordProperty(name + ", blocks", std::to_string(blocks));
     RecordProperty(name + ", weights", std::to_string(weights));
     EXPECT_LE(blocks, 0.006) << name;
-    EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026 : -0.004) << name;
+    EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026 : judges(row) ? -0.009 : -0.004) << name;
     // Tensors of a few MB do not fill the allocator's segments of 20 MiB.
     EXPECT_LE(weights, 0) << name;
     EXPECT_GE(weights, -0.045) << name;
@@ -80,7 +85,7 @@ TEST(EngineRecords, HoldsWhatTheGpuHeld) {
     const double off = static_cast<double>(e.device.point) / held - 1;
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
-    EXPECT_GE(off, counts_dropped_head(row) ? -0.017 : -0.002) << name;
+    EXPECT_GE(off, counts_dropped_head(row) ? -0.017 : judges(row) ? -0.004 : -0.002) << name;
     EXPECT_LE(off, 0.007) << name;
   }
 }
@@ -96,7 +101,7 @@ struct Mean {
 };
 
 TEST(EngineRecords, AnswersAsFast) {
-  Mean tokens, all;
+  Mean tokens, all, judged_tokens, judged_all;
   for (const Json& row : rows())
     for (const Json& load : row.at("loads")) {
       const ServingEstimate s = *estimated(row, load).serving;
@@ -109,14 +114,19 @@ TEST(EngineRecords, AnswersAsFast) {
       RecordProperty(name + ", a token", std::to_string(token));
       RecordProperty(name + ", all", std::to_string(rate));
       RecordProperty(name + ", first", std::to_string(first));
-      tokens.add(token);
-      all.add(rate);
+      (judges(row) ? judged_tokens : tokens).add(token);
+      (judges(row) ? judged_all : all).add(rate);
     }
   EXPECT_EQ(tokens.count, 13);
+  EXPECT_EQ(judged_tokens.count, 5);
   RecordProperty("a token", std::to_string(tokens.error()));
   RecordProperty("all", std::to_string(all.error()));
   EXPECT_LE(tokens.error(), 0.08);
   EXPECT_LE(all.error(), 0.10);
+  RecordProperty("a token, judged", std::to_string(judged_tokens.error()));
+  RecordProperty("all, judged", std::to_string(judged_all.error()));
+  EXPECT_LE(judged_tokens.error(), 0.17);
+  EXPECT_LE(judged_all.error(), 0.14);
 }
 
 /// What 0.27 would have taken as cache, of what 0.25 left: all that the driver had given, and the
@@ -139,26 +149,29 @@ TEST(EngineRecords, CountsWhatStaysInItsShare) {
     const double off = static_cast<double>(memory.cache) / static_cast<double>(left) - 1;
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
-    EXPECT_NEAR(off, 0, 0.007) << name;
+    EXPECT_NEAR(off, 0, judges(row) ? 0.009 : 0.007) << name;
     ++judged;
   }
-  EXPECT_EQ(judged, 5);
+  EXPECT_EQ(judged, 9);
 }
 
-/// Most of the GPU that was in use after any moment.
+/// Most of the GPU that was in use after any moment, without what the measuring program's own
+/// barrier opened: NCCL's communicator of the one rank that vLLM had made a group of.
 double most_held(const Json& row) {
+  constexpr double kBarrier = 494.0 * (1 << 20);
   double most = 0;
   for (const Json& moment : row.at("measured").at("moments"))
     most = std::max(most, moment.at("device").get<double>());
-  return most;
+  return most - kBarrier;
 }
 
-/// TRL 1.16 with the engine in its own process, asleep while it trains and awake. Not in view when
-/// the engine's constants were fitted.
+/// TRL 1.16 with the engine in its own process, asleep while it trains and awake. Memory was not in
+/// view of any of them when the engine's constants were fitted; what its host takes is fitted to
+/// the first and the third, and the second one judges it.
 TEST(EngineRecords, SharesTheGpuWithTrl) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Json records = rows_of("trl_vllm_h100.json");
-  ASSERT_EQ(records.size(), 2U);
+  ASSERT_EQ(records.size(), 3U);
   for (const Json& row : records) {
     Json json = row.at("job");
     json["workload"]["rollout"]["engine"] = "vllm-0.25";
@@ -174,9 +187,11 @@ TEST(EngineRecords, SharesTheGpuWithTrl) {
     const double blocks = told("blocks", error(static_cast<double>(engine.blocks),
                                                row.at("measured").at("engine").at("blocks")));
     const double device = told("device", static_cast<double>(e.device.point) / most_held(row) - 1);
-    told("seconds", error(e.time.step_seconds, row.at("measured").at("step_seconds")));
+    const double seconds =
+        told("seconds", error(e.time.step_seconds, row.at("measured").at("step_seconds")));
     EXPECT_NEAR(blocks, 0, 0.011) << name;
-    EXPECT_NEAR(device, 0, 0.035) << name;
+    EXPECT_NEAR(device, 0, 0.012) << name;
+    EXPECT_NEAR(seconds, 0, 0.09) << name;
   }
 }
 

@@ -128,21 +128,25 @@ void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory
   if (engine.sleep_level == 1) whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
 }
 
-/// With its cache, and what its passes take beside what it keeps asleep.
-void answer(ProgramBuilder& b, const EngineMemory& memory) {
-  b.alloc(Category::kv_cache, memory.cache);
-  b.transient(Category::workspace, memory.activations - memory.asleep);
-  b.free(Category::kv_cache, memory.cache);
+/// With its cache, and what its passes take beside what it keeps asleep. Weights and cache are the
+/// driver's again when it sleeps, and so is what its process has cached (vllm/device_allocator/
+/// cumem.py, sleep: empty_cache), which is the trainer's own where the engine is inside.
+void answer(ProgramBuilder& b, const EngineMemory& memory, bool inside) {
+  b.alloc(Category::kv_cache, memory.cache, Stream::engine);
+  b.transient(Category::workspace, memory.activations - memory.asleep,
+              inside ? Stream::compute : Stream::engine);
+  b.free(Category::kv_cache, memory.cache, Stream::engine);
+  if (inside) b.empty_cache();
 }
 
 /// The judge wakes with weights of its own, which nobody hands over, and its whole cache (verl 0.8,
 /// experimental/reward_loop/reward_loop.py, compute_rm_score).
-void wake_judge(ProgramBuilder& b, const Judge& judge) {
+void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
   if (!is_here(judge.engine) || judge.engine.sleep_level == 0) return;
   const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
-  b.alloc(Category::parameters, memory.weights);
-  answer(b, memory);
-  b.free(Category::parameters, memory.weights);
+  b.alloc(Category::parameters, memory.weights, Stream::engine);
+  answer(b, memory, inside);
+  b.free(Category::parameters, memory.weights, Stream::engine);
 }
 
 }  // namespace
@@ -153,6 +157,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const bool wakes = is_here(*rlhf.rollout) && rlhf.rollout->sleep_level > 0;
   Program program;
   ProgramBuilder b(program);
+  const bool inside = actor.plan.trainer->has_engine_inside;
   const EmptiesCache& empties = actor.plan.trainer->empties_cache;
   b.begin_phase(Phase::prefill);
   if (empties.before_engine_wakes) b.empty_cache();
@@ -161,7 +166,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   // A state_dict that copies nothing has the shards, wherever the model goes meanwhile.
   const bool keeps = collected == 0;
   if (!keeps) bring(b, training, actor, Needed::parameters, false);
-  if (wakes) b.alloc(Category::parameters, memory.weights);
+  if (wakes) b.alloc(Category::parameters, memory.weights, Stream::engine);
   if (wakes) move_weights(b, *rlhf.rollout, memory, true);
   b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
   b.transient(Category::gathered_parameters, handover_bytes(rlhf));
@@ -170,11 +175,11 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
   if (empties.when_engine_has_weights) b.empty_cache();
-  if (wakes) answer(b, memory);
+  if (wakes) answer(b, memory, inside);
   if (wakes) move_weights(b, *rlhf.rollout, memory, false);
-  if (wakes) b.free(Category::parameters, memory.weights);
+  if (wakes) b.free(Category::parameters, memory.weights, Stream::engine);
   if (empties.when_engine_sleeps) b.empty_cache();
-  if (rlhf.judge) wake_judge(b, *rlhf.judge);
+  if (rlhf.judge) wake_judge(b, *rlhf.judge, inside);
   b.end_phase(Phase::prefill);
   return program;
 }

@@ -68,6 +68,11 @@ class Meter(TrainerCallback):
         torch.cuda.reset_peak_memory_stats()
         self.last = time.perf_counter()
 
+    def _meets_others(self):
+        """An engine in a single process makes a group of one rank, which nothing else opens: a barrier's communicator
+        takes 494 MiB."""
+        return self.watch is None or dist.get_world_size() > 1
+
     def on_train_begin(self, args, state, control, **rest):
         self.phases["model"] = torch.cuda.memory_allocated()
 
@@ -77,7 +82,7 @@ class Meter(TrainerCallback):
         torch.cuda.synchronize()
         if self.sampled and state.global_step >= WARM_UP:  # a sample multiplies in autograd's thread, which the first step has to do itself
             self.samples.take()
-        if dist.is_initialized():
+        if dist.is_initialized() and self._meets_others():
             dist.barrier()  # ranks are not done with their samples at once
             torch.cuda.synchronize()
         if state.global_step == WARM_UP:

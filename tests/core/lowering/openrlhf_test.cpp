@@ -85,9 +85,9 @@ TEST(OpenRlhf, GivesItsCacheBackAroundEachTurn) {
             2 + 1 + 2 + 1);
 }
 
-/// vllm_generation.py: before the engine wakes, and at no other time.
-TEST(Trl, GivesItsCacheBackBeforeTheEngineWakes) {
-  EXPECT_EQ(times_emptied(R"({"trainer": "trl"})"), 1);
+/// vllm_generation.py: before the engine wakes; and vLLM in the same process when it sleeps.
+TEST(Trl, GivesItsCacheBackBeforeTheEngineWakesAndWhenItSleeps) {
+  EXPECT_EQ(times_emptied(R"({"trainer": "trl"})"), 2);
   EXPECT_EQ(times_emptied(R"({"trainer": "loop"})"), 0);
 }
 

@@ -31,6 +31,27 @@ TEST(CachingAllocator, RoundsRequestsTo512Bytes) {
   EXPECT_EQ(CachingAllocator::block_size(513), 1024);
 }
 
+/// An engine's weights and cache: the driver has them back when they are free, whatever else is
+/// cached; of a segment that several share when the last one goes.
+TEST(CachingAllocator, KeepsNothingOfAnEngineThatSleeps) {
+  for (const bool expandable : {false, true}) {
+    CachingAllocator allocator(AllocatorOptions{.expandable_segments = expandable});
+    allocator.free(allocator.allocate(30 * kMiB));
+    const std::int64_t cached = allocator.reserved();
+    EXPECT_GE(cached, 30 * kMiB);
+    const Block cache = allocator.allocate(50 * kMiB, Stream::engine);
+    const Block one = allocator.allocate(2 * kMiB, Stream::engine);
+    const Block other = allocator.allocate(2 * kMiB, Stream::engine);
+    EXPECT_EQ(allocator.reserved(), cached + 70 * kMiB);
+    allocator.free(cache);
+    EXPECT_EQ(allocator.reserved(), cached + 20 * kMiB);
+    allocator.free(one);
+    EXPECT_EQ(allocator.reserved(), cached + 20 * kMiB);
+    allocator.free(other);
+    EXPECT_EQ(allocator.reserved(), cached);
+  }
+}
+
 TEST(CachingAllocator, AsksForSegmentsByTheSizeOfTheRequest) {
   EXPECT_EQ(CachingAllocator::segment_size(512), 2 * kMiB);
   EXPECT_EQ(CachingAllocator::segment_size(kMiB), 2 * kMiB);
