@@ -298,6 +298,14 @@ void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
     if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
 }
 
+bool makes_workspace_late(const ModelRun& run) {
+  const auto makes = [](const TapeEvent& e) { return e.kind == TapeEvent::Kind::workspace; };
+  return std::any_of(run.segments.begin(), run.segments.end(), [&](const SegmentRun& s) {
+    const std::vector<TapeEvent>& events = s.backward.backward;
+    return std::any_of(events.begin(), events.end(), makes);
+  });
+}
+
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
   for (const SegmentRun& s : run.segments)

@@ -51,6 +51,10 @@ BucketSchedule schedule_buckets(
 /// How many gradients each parameter receives in one backward pass (more than one when tied).
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);
 
+/// By parameter: its last gradient is added to the others in a tensor that is neither (autograd's
+/// engine, where the other one is a view), which hooks get.
+std::vector<bool> summed_apart(const Model& model, const ModelRun& run);
+
 /// The backward repeats of `run`, cut so that each place in `cuts` is in a repeat of one.
 std::vector<SegmentRepeat> cut_backward(const ModelRun& run,
                                         const std::vector<std::optional<BackwardPlace>>& cuts);
