@@ -121,7 +121,7 @@ struct FrameworkTraits {
   /// even.
   bool torch_pipelining = false;
   /// The workspace of autograd's thread comes with the first product of the first backward pass,
-  /// where nothing multiplied before (TrainerDescription::starts_cold): seen in a history of
+  /// where nothing multiplied before (TrainerDescription::starts_cold): seen in histories of
   /// allocations. Elsewhere it is taken to be there from the beginning.
   bool makes_workspace_late = false;
   /// What is wrong with a plan's pipeline or with its shard groups; nothing when both can be run

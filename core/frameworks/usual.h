@@ -52,6 +52,10 @@ inline std::int64_t one_graph(const Plan&) {
 }
 
 inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
+/// Of programs in which histories of allocations have shown autograd's own order.
+inline void autograd_tape(const Plan&, const Segment&, TapeOptions& options) {
+  options.autograd_products = true;
+}
 /// torch.utils.checkpoint's own, or in PyTorch's save_on_cpu (transformers'
 /// gradient_checkpointing_enable(offload=True), accelerate's activation_checkpointing_offload).
 SavedInput saved_input(const Plan& plan);

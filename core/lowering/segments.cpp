@@ -293,6 +293,14 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run) {
   return all;
 }
 
+bool makes_workspace_late(const ModelRun& run) {
+  const auto makes = [](const TapeEvent& e) { return e.kind == TapeEvent::Kind::workspace; };
+  return std::any_of(run.segments.begin(), run.segments.end(), [&](const SegmentRun& s) {
+    const std::vector<TapeEvent>& events = s.backward.backward;
+    return std::any_of(events.begin(), events.end(), makes);
+  });
+}
+
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
   for (const SegmentRun& s : run.segments)

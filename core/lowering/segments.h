@@ -62,6 +62,9 @@ struct ModelRun {
 /// those of the pass over the prompt.
 ModelRun run_segments(const Model& model, const Plan& plan);
 
+/// Its first backward pass makes autograd's workspace (FrameworkTraits::makes_workspace_late).
+bool makes_workspace_late(const ModelRun& run);
+
 /// FLOPs of one step of `plan` without recomputation.
 double model_flops(const ModelRun& run, const Plan& plan);
 

@@ -199,6 +199,13 @@ struct TapeOptions {
   SentModules sent;
   bool casts_given = false;   ///< autocast's copies of weights that train are there already
   bool last_segment = false;  ///< its backward pass follows its forward pass
+  /// Products are autograd's own. Its nodes make gradients in the order of the arguments' names
+  /// (tools/autograd/load_derivatives.py): without a bias the weight's before the input's
+  /// (MmBackward0: mat2, self), with one after it (AddmmBackward0: mat1, mat2). Autocast casts
+  /// arguments from the last to the first, so that the input's cast is undone before the weight's.
+  /// Seen in histories of DDP's and DeepSpeed's allocations; on one GPU, where none was taken, it
+  /// brings as many records nearer as it takes away.
+  bool autograd_products = false;
   /// What the first product of the backward pass makes the library of products ask for.
   std::int64_t workspace = 0;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.

@@ -106,16 +106,13 @@ class ScriptWriter {
   }
 
   void write_build() {
-    if (!program_.build.empty()) {
-      write_list(program_.build);
-      return;
-    }
+    const bool says = !program_.build.empty();
     const std::array<bool, kCategoryCount> lazy = lazy_categories();
     std::vector<Event> built;
     late_ = late_workspace();
     std::int64_t late = late_;
-    for (const Event& e : program_.resident) {
-      if (lazy[index_of(e.category)]) continue;
+    for (const Event& e : says ? program_.build : program_.resident) {
+      if (!says && lazy[index_of(e.category)]) continue;
       built.push_back(e);
       if (is_late(e, late)) {
         --built.back().count;

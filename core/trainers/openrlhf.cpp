@@ -22,6 +22,7 @@ constinit const TrainerDescription kTrainer{
     .loads_divided = true,
     .tells_embeddings = true,  // models/actor.py and models/model.py: enable_input_require_grads
     .keeps_build_cache = true,
+    .starts_cold = true,
     .runs_rlhf = true,
     .scores_micro_batches = true,
     .divides_sequences = true,

@@ -148,12 +148,13 @@ void expect_within(Kind kind, const std::map<std::string, double>& largest) {
   }
 }
 
-/// docs/evidence/measurements.md, "Steps near balance": ZeRO-2, and ZeRO-3 with two micro-batches,
-/// reserve more than any before them beside what is predicted, for a cause that is not known.
+/// docs/evidence/measurements.md, "Steps near balance": ZeRO-3 with two micro-batches reserves more
+/// than any before it beside what is predicted, for a cause that is not known. ZeRO-2 was 7.9 %
+/// above: its first step's products had their workspace before the engine was built.
 TEST(Reserved, KnowsWhatItMissesNearBalance) {
   expect_within(
       Kind::balanced,
-      {{"deepspeed stage 2", 8}, {"deepspeed stage 3", 7.6}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
+      {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 7.6}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
 }
 
 /// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under

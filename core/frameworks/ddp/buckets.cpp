@@ -1,6 +1,7 @@
 #include "frameworks/ddp/buckets.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lowering/tensors.h"
 
@@ -98,7 +99,9 @@ DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun&
   };
   const std::int64_t cap = options.cap;
   const bool made_anew = options.made_anew && !run.segments.empty();
-  Buckets first(std::min(kFirstCap, cap), cap);
+  // One for all where they are made anew (distributed.py, _ddp_init_helper).
+  constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
+  Buckets first(options.made_anew ? kNoCap : std::min(kFirstCap, cap), cap);
   in_registration_order(model, [&](const Parameter& p) {
     if (p.trainable) first.add(bytes_of(p));
   });
@@ -116,15 +119,10 @@ DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun&
     Buckets rebuilt(std::min(kFirstCap, cap), cap);
     in_gradient_order(model, run, [&](const Parameter& p) { rebuilt.add(bytes_of(p)); });
     rebuilt.close();
-    const std::int64_t all = total_bytes(made);
-    std::int64_t dropped = 0;
     for (Event& e : made) {
       e.kind = Event::Kind::free;
-      (3 * dropped < all ? rebuild.dropped : rebuild.held).push_back(e);
-      dropped += e.bytes;
+      rebuild.held.push_back(e);
     }
-    // The bound holds when nothing is dropped early.
-    program.held_at_most = total_bytes(rebuild.dropped);
     made.clear();
     for (const std::int64_t bytes : rebuilt.bytes) append_tensors(made, options.category, bytes, 1);
     rebuild.made = made;

@@ -183,7 +183,6 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
-    b.once(2, std::exchange(rebuild.dropped, {}));
     b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);

@@ -6,6 +6,22 @@
 
 namespace shardplan {
 
+std::vector<bool> summed_apart(const Model& model, const ModelRun& run) {
+  std::vector<bool> apart(model.parameters.size(), false);
+  for (const SegmentRun& s : run.segments) {
+    const TapeEvent* made = nullptr;  // the block asked for last
+    for (const TapeEvent& e : s.backward.backward) {
+      if (e.kind == TapeEvent::Kind::alloc) made = &e;
+      if (e.kind == TapeEvent::Kind::free) made = nullptr;
+      if (e.kind != TapeEvent::Kind::gradient) continue;
+      apart[static_cast<std::size_t>(e.id)] =
+          made != nullptr && made->category == Category::gradients && made->bytes == e.bytes;
+      made = nullptr;
+    }
+  }
+  return apart;
+}
+
 namespace {
 
 /// A gradient of one iteration, with the iterations (as backward runs) that this rank owns.

@@ -48,6 +48,10 @@ BucketSchedule schedule_buckets(
     const std::function<LayerRange(ParameterId)>& owned, bool experts_apart = false,
     const std::function<bool(std::int64_t, std::int64_t)>& divides = {});
 
+/// By parameter: its last gradient is added to the others in a tensor that is neither (autograd's
+/// engine, where the other one is a view), which hooks get.
+std::vector<bool> summed_apart(const Model& model, const ModelRun& run);
+
 /// The backward repeats of `run`, cut so that each place in `cuts` is in a repeat of one.
 std::vector<SegmentRepeat> cut_backward(const ModelRun& run,
                                         const std::vector<std::optional<BackwardPlace>>& cuts);

@@ -176,6 +176,7 @@ struct Hooks2 {
   const Stage12& z;
   const std::vector<SegmentRepeat>& repeats;
   GradientUses uses;
+  const std::vector<bool>& apart;  ///< summed_apart
   bool bucket = false;
   bool own = false;
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this repeat
@@ -201,14 +202,18 @@ struct Hooks2 {
     }
     ++taken.tensors;
     taken.elements += bytes / z.e.b;
+    const bool summed = use == GradientUse::last;
     b.alloc(Category::gradients, bytes);
+    if (summed) {  // the hook gets the sum alone
+      b.free(Category::gradients, bytes);
+      if (apart[static_cast<std::size_t>(id)]) b.free(Category::gradients, bytes);
+    }
     if (here(z.schedule.first_divided, id)) z.flush(b, z.schedule.divided_elements);
     if (here(z.schedule.first_own, id) && !own) {
       own = true;
       z.keep_own(b);
     }
-    b.free(Category::gradients, bytes);
-    if (use == GradientUse::last) b.free(Category::gradients, bytes);
+    if (!summed || !apart[static_cast<std::size_t>(id)]) b.free(Category::gradients, bytes);
   }
 
   /// The engine's work for the gradients of one iteration.
@@ -223,6 +228,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<SegmentRepeat> forward = whole_segments(z.run);
   const std::vector<SegmentRepeat> backward = cut_backward(
       z.run, {z.schedule.first_gradient, z.schedule.first_divided, z.schedule.first_own});
+  const std::vector<bool> apart = summed_apart(z.model, z.run);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
@@ -230,8 +236,13 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     emit_forward(b, z.model, z.run, forward, none);
     b.end_phase(Phase::forward);
     // Made here: it counts the iterations of this backward pass alone.
-    Hooks2 hooks{z,     backward, {z.model, z.run, backward},
-                 false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0)};
+    Hooks2 hooks{z,
+                 backward,
+                 {z.model, z.run, backward},
+                 apart,
+                 false,
+                 false,
+                 std::vector<std::int64_t>(z.run.segments.size(), 0)};
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
     if (!hooks.bucket) z.make_buckets(b);
@@ -416,6 +427,7 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   }
   program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
+  if (plan.trainer->keeps_build_cache) make_in_first_step(b, program.build, run);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 

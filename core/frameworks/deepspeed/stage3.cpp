@@ -121,18 +121,6 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
   b.end_phase(Phase::step);
 }
 
-/// Takes the libraries' workspaces out of `build`: the step's first product asks for them, and they
-/// may lie in what building left cached.
-void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build) {
-  std::vector<Event> later;
-  std::erase_if(build, [&](const Event& e) {
-    if (e.category != Category::workspace) return false;
-    later.push_back(e);
-    return true;
-  });
-  b.in_first_step(std::move(later));
-}
-
 /// Masters, a block per sub-group. The parameters of each are converted, and the result is copied:
 /// a conversion goes when the next one is there (_create_fp32_partitions). Then gradients of zeros
 /// for the largest sub-group, which go again (initialize_optimizer_states).
@@ -168,7 +156,7 @@ void add_residents(Program& program, const Stage3& z, const PackedWeights& packe
     b.resident(Category::parameters, z.secondary.frozen_bytes());
   add_common_residents(b, z.plan);
   program.build = program.resident;
-  make_in_first_step(b, program.build);
+  make_in_first_step(b, program.build, z.run);
   if (!z.offload_optimizer) {
     for (const Updated& group : z.sub_groups)
       b.resident(Category::master_parameters, checked_mul(e.m, group.numel));
@@ -218,7 +206,9 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
       first = false;
     });
   } else {  // gradients accumulate in the flat buffer
-    b.begin_repeat(count);
+    const std::int64_t alone = makes_workspace_late(run) && count > 1 ? 1 : 0;
+    if (alone > 0) emit(true, true);
+    b.begin_repeat(count - alone);
     emit(true, true);
     b.end_repeat();
   }

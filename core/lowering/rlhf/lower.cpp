@@ -205,6 +205,17 @@ std::int64_t built_bytes(const RlhfPart& part) {
   return bytes;
 }
 
+/// Its first step asks for the libraries' workspaces, which building has not made then.
+bool makes_workspaces(const RlhfPart& part) {
+  const auto makes = [](const EventsOfOneStep& once) {
+    return !once.makes_residents &&
+           std::any_of(once.events.begin(), once.events.end(), [](const Event& e) {
+             return e.category == Category::workspace && e.kind == Event::Kind::alloc;
+           });
+  };
+  return std::any_of(part.program.once.begin(), part.program.once.end(), makes);
+}
+
 /// Of what trains as the training step has them, of the rest their weights. Where a part says how
 /// its model is built, the whole is built of all that is there before the first step.
 void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
@@ -231,8 +242,10 @@ void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
         build.push_back(e);
   }
   if (!differs) return;
-  whole.build = whole.resident;
-  std::erase_if(whole.build, [](const Event& e) { return e.category != Category::workspace; });
+  if (std::none_of(parts.begin(), parts.end(), makes_workspaces)) {
+    whole.build = whole.resident;
+    std::erase_if(whole.build, [](const Event& e) { return e.category != Category::workspace; });
+  }
   whole.build.insert(whole.build.end(), build.begin(), build.end());
 }
 

@@ -1,5 +1,6 @@
 #include "program/tape/backward.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "program/op_rules.h"
@@ -155,6 +156,18 @@ void BackwardPass::linear(const Op& op) {
   StorageId dx = kExternal;
   NarrowOperands operands(p_);
   const bool narrow = p_.view.multiplies_narrow(op);
+  // What takes it has it when the node is done: until then the tape holds its place.
+  const bool weight_first = makes_weight_first(op) && !narrow;
+  StorageId place = kExternal;
+  if (weight_first) {
+    if (low == p_.view.parameter_type(op.weight)) {
+      place = p_.storages.allocate(p_.view.bytes_of(p_.view.parameter(op.weight), low),
+                                   Category::gradients);
+    } else {
+      weight_of_linear(op, low);
+    }
+    ask_for_workspace();
+  }
   if (input_grad) {
     if (narrow) narrow_for_input(p_.view, op, operands);
     const WidenedWeight widened(p_, op, WidenedWeight::Pass::backward);
@@ -162,11 +175,11 @@ void BackwardPass::linear(const Op& op) {
     dx = p_.gradients.allocate_like(in, low);
     p_.storages.unref(int8);
   }
-  if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
-    p_.writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
+  ask_for_workspace();
   if (op.kept != kNone) p_.writer.wait();
   if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);
-  weight_of_linear(op, low);
+  p_.storages.unref(place);
+  if (!weight_first || place != kExternal) weight_of_linear(op, low);
   p_.storages.unref(gathered);
   p_.gradients.give_parameter(op.bias);
   if (!input_grad) return;
@@ -175,6 +188,18 @@ void BackwardPass::linear(const Op& op) {
   } else {
     p_.gradients.give(in, dx);
   }
+}
+
+/// TapeOptions::autograd_products.
+bool BackwardPass::makes_weight_first(const Op& op) const {
+  return p_.options.autograd_products && !p_.view.regime().zero3_linear &&
+         op.kind == OpKind::linear && op.bias == kNone && p_.view.trains(op.weight) &&
+         !p_.view.parameter(op.weight).quantized() && !p_.view.multiplies_int8(op);
+}
+
+void BackwardPass::ask_for_workspace() {
+  if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
+    p_.writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
 }
 
 /// The gradient of the weight, in the type of the product: `low`.
@@ -311,6 +336,7 @@ void BackwardPass::outer_product(const Op& op) {
 /// Everything that maps gradients element by element.
 void BackwardPass::elementwise(const Op& op, StorageId g) {
   if (is_outer(op)) return outer_product(op);
+  if (op.kind == OpKind::matmul && p_.options.autograd_products) return product(op, g);
   for (std::size_t k = 0; GraphView::reads(op, k); ++k)
     if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
   if (op.kind != OpKind::cat) return;
@@ -319,6 +345,14 @@ void BackwardPass::elementwise(const Op& op, StorageId g) {
     p_.storages.ref(g);
     p_.gradients.give(join.value, g);
   }
+}
+
+/// The second factor's gradient first (BmmBackward0: mat2, self); autocast's casts, if any, are
+/// undone from the first factor's on.
+void BackwardPass::product(const Op& op, StorageId g) {
+  for (const std::size_t k : {std::size_t{1}, std::size_t{0}})
+    if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
+  std::reverse(casts_.begin(), casts_.end());
 }
 
 void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
@@ -362,6 +396,9 @@ void BackwardPass::give_from(const Op& op, std::size_t k, StorageId gradient) {
 }
 
 void BackwardPass::run_casts() {
+  if (p_.options.autograd_products)  // inputs' first
+    std::stable_partition(casts_.begin(), casts_.end(),
+                          [](const CastBack& cast) { return cast.weight == kNone; });
   for (const CastBack& cast : casts_) {
     if (cast.weight != kNone) {
       p_.writer.launch(cast_kernel(p_.view, {p_.view.parameter(cast.weight).numel, Scale::one},

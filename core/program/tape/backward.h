@@ -30,6 +30,8 @@ class BackwardPass {
   void launch_one_by_one(const LinearBackwardKernels& kernels);
   void differentiate(std::size_t i, StorageId gradient);
   void linear(const Op& op);
+  bool makes_weight_first(const Op& op) const;
+  void ask_for_workspace();
   void weight_of_linear(const Op& op, DType low);
   void embedding(const Op& op);
   void attention(const Op& op);
@@ -40,6 +42,7 @@ class BackwardPass {
   bool is_outer(const Op& op) const;
   void outer_product(const Op& op);
   void elementwise(const Op& op, StorageId gradient);
+  void product(const Op& op, StorageId gradient);
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
   void run_casts();
