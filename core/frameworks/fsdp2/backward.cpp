@@ -1,5 +1,6 @@
 #include "frameworks/fsdp2/backward.h"
 #include "lowering/unit_hooks.h"
+#include "trainers/description.h"
 
 #include <algorithm>
 #include <numeric>
@@ -21,17 +22,25 @@ void Fsdp2Backward::start(ProgramBuilder& b) {
     f.copy_out(b, root);
     f.free_gather(b, root);
   }
-  // The first pre-backward hook of a unit that stayed prefetches the last block.
+  // The root's hook is its result's, the loss. Without parameters of its own it gathers nothing
+  // ahead: a head in a unit apart does, whose result are the logits.
+  waits_for_head = root.tensors.empty() || f.plan.trainer->shards_ends_apart;
+  if (!waits_for_head) gather_last_block(b);
+}
+
+/// The first pre-backward hook of a unit that stayed prefetches it.
+void Fsdp2Backward::gather_last_block(ProgramBuilder& b) {
+  waits_for_head = false;
   const auto next = std::find_if(repeats.begin(), repeats.end(), [&](const SegmentRepeat& s) {
     return f.units.is_block(s.segment) && f.units.of(s.segment) != nullptr;
   });
-  if (next != repeats.end() && gathers(*f.units.of(next->segment))) {
-    buffer = f.units.of(next->segment);
-    f.gather(b, *buffer);
-  }
+  if (next == repeats.end() || !gathers(*f.units.of(next->segment))) return;
+  buffer = f.units.of(next->segment);
+  f.gather(b, *buffer);
 }
 
 void Fsdp2Backward::enter(ProgramBuilder& b, std::size_t k) {
+  if (waits_for_head && k > 0) gather_last_block(b);
   unit = f.units.of(repeats[k].segment);
   is_block = f.units.is_block(repeats[k].segment);
   const auto behind = repeats.begin() + static_cast<std::ptrdiff_t>(k) + 1;
@@ -66,6 +75,7 @@ void Fsdp2Backward::begin(ProgramBuilder& b) {
 }
 
 void Fsdp2Backward::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+  if (waits_for_head) gather_last_block(b);
   if (unit != nullptr && !unit->experts.empty()) {
     const Unit& experts = unit->experts.front();
     if (f.units.is_expert(id)) return expert_gradient(b, experts, bytes);

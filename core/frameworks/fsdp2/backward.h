@@ -40,6 +40,7 @@ struct Fsdp2Backward {
   Turn turn;
   Gathered gathered;
   GradientUses uses;
+  bool waits_for_head = false;  ///< the head's hook is the first: its result's, the logits
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
@@ -61,7 +62,7 @@ struct Fsdp2Backward {
         gathered(parameters),
         uses(fsdp.model, fsdp.run, backward) {}
 
-  /// Before the first repeat: what the first pre-backward hooks gather.
+  /// Before the first repeat: what the root's pre-backward hook gathers.
   void start(ProgramBuilder& b);
   void enter(ProgramBuilder& b, std::size_t k);
   void begin(ProgramBuilder& b);
@@ -76,6 +77,7 @@ struct Fsdp2Backward {
   void finish_reductions(ProgramBuilder& b);
 
  private:
+  void gather_last_block(ProgramBuilder& b);
   bool gathers(const Unit& g) const { return g.reshards && !gathered.before; }
   void drop(ProgramBuilder& b, const Unit& g) const {
     if (!gathered.after) b.free(Category::gathered_parameters, g.unsharded);
