@@ -10,7 +10,6 @@
 #include "engine/runtime.h"
 #include "engine/weights.h"
 #include "model/adapter_layout.h"
-#include "model/adapter_layout.h"
 
 namespace shardplan::validator {
 
@@ -19,13 +18,6 @@ enum class Keep : std::uint8_t {
   everything,
   products,  ///< what matrix products and attention return; norms and activations are done again
   inputs,    ///< its input only; the whole block is done again
-};
-
-/// Products of a block that are done again under Keep::products all the same: each n-th of its
-/// matrices, in the order in which it computes with them. What attention returns is kept.
-struct ProductsAgain {
-  std::int64_t every = 0;  ///< n; 0: all are kept
-  bool has(Linear l) const { return every > 0 && (static_cast<std::int64_t>(l) + 1) % every == 0; }
 };
 
 /// Products of a block that are done again under Keep::products all the same: each n-th of its
