@@ -77,7 +77,7 @@ TEST(OffloadedRuns, have_as_much_resident_memory_as_is_predicted) {
     sum += std::abs(error);
     EXPECT_LE(std::abs(error), 0.1) << r.name;
   }
-  EXPECT_GE(all, std::size_t{81});
+  EXPECT_GE(all, std::size_t{87});
   EXPECT_GE(near, all * 9 / 10);
   EXPECT_LE(sum / static_cast<double>(all), 0.01);
 }

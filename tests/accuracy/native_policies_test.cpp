@@ -26,6 +26,10 @@ TEST(NativePolicies, OfSomeProductsAllocateWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_products_again", 19);
 }
 
+TEST(NativePolicies, OfRanksThatShareAGpuAllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_resident_ranks", 3);
+}
+
 /// In fp32 to the bit: cuDNN, whose last bits differ from run to run, is for 16 bits.
 TEST(NativePolicies, LearnTheSameAsWithoutCheckpointing) {
   const auto gpt2 = [](const std::string& name) {
