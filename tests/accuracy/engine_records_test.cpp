@@ -158,11 +158,15 @@ TEST(EngineRecords, CountsWhatStaysInItsShare) {
 /// Most of the GPU that was in use after any moment, without what the measuring program's own
 /// barrier opened: NCCL's communicator of the one rank that vLLM had made a group of.
 double most_held(const Json& row) {
-  constexpr double kBarrier = 494.0 * (1 << 20);
   double most = 0;
   for (const Json& moment : row.at("measured").at("moments"))
     most = std::max(most, moment.at("device").get<double>());
-  return most - kBarrier;
+  return most - row.at("measured").at("meter_bytes").get<double>();
+}
+
+/// As counts_dropped_head, of an engine in a trainer's process.
+bool counts_dropped_head_inside(const Json& row) {
+  return row.at("measured").at("engine").at("beside_torch").get<std::int64_t>() < 0;
 }
 
 /// TRL 1.16 with the engine in its own process, asleep while it trains and awake. Memory was not in
@@ -171,7 +175,7 @@ double most_held(const Json& row) {
 TEST(EngineRecords, SharesTheGpuWithTrl) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Json records = rows_of("trl_vllm_h100.json");
-  ASSERT_EQ(records.size(), 3U);
+  ASSERT_EQ(records.size(), 5U);
   for (const Json& row : records) {
     Json json = row.at("job");
     json["workload"]["rollout"]["engine"] = "vllm-0.25";
@@ -189,9 +193,10 @@ TEST(EngineRecords, SharesTheGpuWithTrl) {
     const double device = told("device", static_cast<double>(e.device.point) / most_held(row) - 1);
     const double seconds =
         told("seconds", error(e.time.step_seconds, row.at("measured").at("step_seconds")));
-    EXPECT_NEAR(blocks, 0, 0.011) << name;
+    EXPECT_LE(blocks, 0.011) << name;
+    EXPECT_GE(blocks, counts_dropped_head_inside(row) ? -0.026 : -0.011) << name;
     EXPECT_NEAR(device, 0, 0.012) << name;
-    EXPECT_NEAR(seconds, 0, 0.09) << name;
+    EXPECT_NEAR(seconds, 0, judges(row) ? 0.26 : 0.09) << name;
   }
 }
 
