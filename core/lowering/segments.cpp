@@ -101,7 +101,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
-    if (e.pool == Stream::graphs) block.used_on = e.pool;
+    block.used_on = e.pool == Stream::graphs ? e.pool : e.used_on;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -291,11 +291,6 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i)
     all.push_back({i, run.segments[i].segment->repeat});
   return all;
-}
-
-void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
-  for (const TapeEvent& e : layer.backward)
-    if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
 }
 
 bool makes_workspace_late(const ModelRun& run) {

@@ -90,10 +90,6 @@ struct SegmentRepeat {
 /// One repeat a segment, in execution order.
 std::vector<SegmentRepeat> whole_segments(const ModelRun& run);
 
-/// The layers of a segment share their parameters' ids: the gradients that `layer` makes are not
-/// second ones of those that other layers made.
-void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
-
 /// For who has nothing to do beside a pass.
 struct NoHooks {};
 

@@ -69,6 +69,8 @@ struct TapeEvent {
   std::int32_t id = 0;
   std::int64_t bytes = 0;         ///< already rounded to the allocator's 512-byte blocks
   Stream pool = Stream::compute;  ///< alloc, free: of the caching allocator
+  /// free: what else has used it, which the allocator waits for (record_stream).
+  Stream used_on = Stream::compute;
 };
 
 /// Who waits for a copy.

@@ -198,7 +198,8 @@ bool waits_for_streams(const Program& program) {
   const auto waits = [](const Event& e) {
     return e.kind == Event::Kind::free && e.used_on != e.stream;
   };
-  return std::any_of(program.events.begin(), program.events.end(), waits);
+  return std::any_of(program.events.begin(), program.events.end(), waits) ||
+         std::any_of(program.blocks.begin(), program.blocks.end(), waits);
 }
 
 BlockScript block_script(const Program& program, const Pace& pace) {

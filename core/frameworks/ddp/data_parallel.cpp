@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frameworks/ddp/buckets.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/graph_pool.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/loaded_weights.h"
@@ -20,41 +21,25 @@ namespace {
 /// Gradients live in tensors of their own, or as views into DDP's buckets.
 struct Hooks {
   bool views = false;
-  bool copies = false;  ///< DDP's reducer copies each gradient into its bucket and back
   /// The model is compiled in one piece: autograd gets all gradients when its pass is over, and
   /// adds them to earlier ones then.
   bool at_once = false;
   DType type = DType::f32;
-  std::vector<bool> present;  ///< by parameter
+  GradientUses uses;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
   std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
 
-  void enter_first(ProgramBuilder&, const TapeRun& layer) {
-    if (!accumulating) forget_gradients(layer, present);
-  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
-    const auto seen = present[static_cast<std::size_t>(id)];
-    if (at_once && accumulating) {
-      b.alloc(Category::gradients, bytes);
-    } else if (views || seen) {
-      b.transient(Category::gradients, bytes);
-    } else {
-      b.alloc(Category::gradients, bytes);
-    }
-    present[static_cast<std::size_t>(id)] = true;
+    // An earlier micro-batch's is added to in place; a view is copied into.
+    const bool adds = !at_once && (views || accumulating);
+    uses.arrive(b, id, bytes, adds);
+    // Counted for each gradient, though autograd hands over the first one as it is: the host's
+    // constants were fitted so, and steps are 2 % too short without it (docs/explanation/time.md).
     Kernel k;
     k.kind = KernelKind::elementwise;
     k.issue = Issue::autograd;
     k.type = type;
-    if (views || seen) {
-      k.bytes = (seen ? 3.0 : 2.0) * static_cast<double>(bytes);
-    } else if (copies) {
-      k.bytes = 2.0 * static_cast<double>(bytes);
-      k.calls = 2;
-    } else {
-      k.kind = KernelKind::none;
-    }
+    k.bytes = 3.0 * static_cast<double>(bytes);
     k.elements = static_cast<double>(bytes / size_of(type));
     taken.push_back(k);
   }
@@ -191,9 +176,9 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, ddp, !ddp && plan.compiles_whole(), precision.gradients,
-              std::vector<bool>(model.parameters.size(), false)};
   const std::vector<SegmentRepeat> forward = whole_segments(run);
+  Hooks hooks{
+      views, !ddp && plan.compiles_whole(), precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {

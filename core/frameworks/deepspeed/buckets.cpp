@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
-namespace shardplan {
+#include "lowering/gradient_uses.h"
 
-std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run) {
-  std::vector<std::int32_t> uses(model.parameters.size(), 0);
-  for (const SegmentRun& s : run.segments)
-    for (const TapeEvent& e : s.backward.backward)
-      if (e.kind == TapeEvent::Kind::gradient) ++uses[static_cast<std::size_t>(e.id)];
-  return uses;
-}
+namespace shardplan {
 
 std::vector<bool> summed_apart(const Model& model, const ModelRun& run) {
   std::vector<bool> apart(model.parameters.size(), false);
@@ -118,14 +112,14 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
                                 bool experts_apart,
                                 const std::function<bool(std::int64_t, std::int64_t)>& divides) {
   Scheduler scheduler(capacity, divides);
-  std::vector<std::int32_t> left = gradient_uses(model, run);
+  GradientUses uses(model, run, whole_segments(run));
   std::vector<Arrival> arrivals;
   for (std::size_t s = run.segments.size(); s-- > 0;) {
     const std::int64_t repeat = run.segments[s].segment->repeat;
     arrivals.clear();
     for (const TapeEvent& e : run.segments[s].backward.backward) {
       if (e.kind != TapeEvent::Kind::gradient) continue;
-      if (--left[static_cast<std::size_t>(e.id)] > 0) continue;
+      if (waits(uses.next(e.id))) continue;
       const LayerRange layers = owned(e.id);
       const Parameter& p = model.parameters[static_cast<std::size_t>(e.id)];
       arrivals.push_back({e.id,

@@ -48,9 +48,6 @@ BucketSchedule schedule_buckets(
     const std::function<LayerRange(ParameterId)>& owned, bool experts_apart = false,
     const std::function<bool(std::int64_t, std::int64_t)>& divides = {});
 
-/// How many gradients each parameter receives in one backward pass (more than one when tied).
-std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);
-
 /// By parameter: its last gradient is added to the others in a tensor that is neither (autograd's
 /// engine, where the other one is a view), which hooks get.
 std::vector<bool> summed_apart(const Model& model, const ModelRun& run);

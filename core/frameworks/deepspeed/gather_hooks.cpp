@@ -49,8 +49,7 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
       waits_(z.model.parameters.size(), false),
       holders_(place.backward ? holders_over_the_turn(z)
                               : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
-      uses_(gradient_uses(z.model, z.run)),
-      left_(uses_),
+      uses_(z.model, z.run, repeats),
       reached_(z.run.segments.size(), 0),
       pending_(z.model.modules.size(), 0) {}
 
@@ -360,16 +359,8 @@ void GatherHooks::end(ProgramBuilder& b) {
 }
 
 void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-  auto& uses = left_[static_cast<std::size_t>(id)];
-  if (uses > 1) {  // a tied tensor's first gradient waits in autograd; others are added to it
-    if (uses == uses_[static_cast<std::size_t>(id)]) {
-      b.alloc(Category::gradients, bytes);
-    } else {
-      b.transient(Category::gradients, bytes);
-    }
-    --uses;
-    return;
-  }
+  const GradientUse use = uses_.next(id);
+  if (waits(use)) return emit_waiting(b, use, bytes);
   calls_ += kGradientCalls + flush_calls(id);
   b.alloc(Category::gradients, bytes);
   const auto& first = z_.schedule.first_flush;
@@ -377,7 +368,7 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
       first->iteration == reached_[first->segment] && repeats_[repeat_].count == 1)
     z_.flush(b, z_.schedule.first_elements);
   free_gradient(b, id, bytes);
-  if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+  if (use == GradientUse::last) b.free(Category::gradients, bytes);
 }
 
 /// The bucket goes before a gradient that it has no room for.

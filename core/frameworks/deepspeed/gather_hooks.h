@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frameworks/deepspeed/stage3_plan.h"
+#include "lowering/gradient_uses.h"
 
 namespace shardplan {
 
@@ -78,8 +79,7 @@ class GatherHooks {
   std::vector<bool> kept_;                         ///< over the turn, by parameter of this repeat
   std::vector<bool> waits_;  ///< by parameter: kept, and gathered in the first step when it is used
   std::vector<std::int32_t> holders_;  ///< modules that hold a parameter over the turn, still
-  std::vector<std::int32_t> uses_;     ///< gradients of a parameter in a pass, by parameter
-  std::vector<std::int32_t> left_;     ///< those it still waits for
+  GradientUses uses_;
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::int64_t prefetched_ = 0;

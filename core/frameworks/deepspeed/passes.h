@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frameworks/deepspeed/stages.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/micro_batches.h"
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
@@ -12,18 +13,10 @@ namespace shardplan {
 
 /// Gradients stay where autograd made them until the boundary.
 struct KeptGradients {
-  std::vector<bool> present;
+  GradientUses uses;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
-  void enter_first(ProgramBuilder&, const TapeRun& layer) {
-    if (!accumulating) forget_gradients(layer, present);
-  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    if (present[static_cast<std::size_t>(id)]) {
-      b.transient(Category::gradients, bytes);
-    } else {
-      b.alloc(Category::gradients, bytes);
-    }
-    present[static_cast<std::size_t>(id)] = true;
+    uses.arrive(b, id, bytes, accumulating);
   }
 };
 
@@ -33,8 +26,8 @@ struct KeptGradients {
 template <typename AtBoundary>
 void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
                        const Stage& stage, AtBoundary&& at_boundary) {
-  KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
   const StageChunk& chunk = stage.chunks.front();
+  KeptGradients hooks{{model, run, chunk.repeats}};
   const std::int64_t clone = input_bytes(run, chunk);
   emit_schedule(
       b, stage_schedule(plan, stage.index), false,
@@ -44,6 +37,7 @@ void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, 
       },
       [&](std::int64_t, bool last) {
         emit_chunk_backward(b, model, run, plan, chunk, SentOutput::kept, hooks);
+        hooks.accumulating = true;
         b.free(Category::communication_buffers, clone);
         if (last) at_boundary();
       });
@@ -61,8 +55,8 @@ void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const 
     });
     return;
   }
-  KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
   const std::vector<SegmentRepeat> forward = whole_segments(run);
+  KeptGradients hooks{{model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);

@@ -9,6 +9,7 @@
 #include "frameworks/deepspeed/gradient_work.h"
 #include "frameworks/deepspeed/passes.h"
 #include "frameworks/deepspeed/stages.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
@@ -174,9 +175,8 @@ struct Stage12 {
 struct Hooks2 {
   const Stage12& z;
   const std::vector<SegmentRepeat>& repeats;
-  const std::vector<std::int32_t>& all_uses;  ///< gradients of a parameter (tied: several)
-  const std::vector<bool>& apart;             ///< summed_apart
-  std::vector<std::int32_t> left;             ///< those it still waits for
+  GradientUses uses;
+  const std::vector<bool>& apart;  ///< summed_apart
   bool bucket = false;
   bool own = false;
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this repeat
@@ -194,23 +194,15 @@ struct Hooks2 {
   }
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    auto& uses = left[static_cast<std::size_t>(id)];
-    if (uses > 1) {  // waits in the engine for the other uses, which are added to it
-      if (uses == all_uses[static_cast<std::size_t>(id)]) {
-        b.alloc(Category::gradients, bytes);
-      } else {
-        b.transient(Category::gradients, bytes);
-      }
-      --uses;
-      return;
-    }
+    const GradientUse use = uses.next(id);
+    if (waits(use)) return emit_waiting(b, use, bytes);
     if (!bucket) {
       bucket = true;
       z.make_buckets(b);
     }
     ++taken.tensors;
     taken.elements += bytes / z.e.b;
-    const bool summed = all_uses[static_cast<std::size_t>(id)] > 1;
+    const bool summed = use == GradientUse::last;
     b.alloc(Category::gradients, bytes);
     if (summed) {  // the hook gets the sum alone
       b.free(Category::gradients, bytes);
@@ -236,7 +228,6 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<SegmentRepeat> forward = whole_segments(z.run);
   const std::vector<SegmentRepeat> backward = cut_backward(
       z.run, {z.schedule.first_gradient, z.schedule.first_divided, z.schedule.first_own});
-  const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   const std::vector<bool> apart = summed_apart(z.model, z.run);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
@@ -245,8 +236,13 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     emit_forward(b, z.model, z.run, forward, none);
     b.end_phase(Phase::forward);
     // Made here: it counts the iterations of this backward pass alone.
-    Hooks2 hooks{z,    backward, uses,  apart,
-                 uses, false,    false, std::vector<std::int64_t>(z.run.segments.size(), 0)};
+    Hooks2 hooks{z,
+                 backward,
+                 {z.model, z.run, backward},
+                 apart,
+                 false,
+                 false,
+                 std::vector<std::int64_t>(z.run.segments.size(), 0)};
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
     if (!hooks.bucket) z.make_buckets(b);
@@ -267,16 +263,12 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
 /// Stage 1: gradients stay whole until the boundary, and the bucket exists from the first hook on.
 struct Hooks1 {
   const Stage12& z;
-  const std::vector<SegmentRepeat>& repeats;
-  std::vector<bool> present;  ///< by parameter: added to from now on
-  bool backward = false;
+  GradientUses uses;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
   bool bucket = false;
 
-  std::size_t repeat = 0;
   GradientList taken;  ///< gradients of this iteration
 
-  void enter(ProgramBuilder&, std::size_t k) { repeat = k; }
   void end(ProgramBuilder& b) {
     if (taken.tensors == 0) return;
     // Nothing goes into a bucket before the boundary: a third of what a hook takes else, by the
@@ -285,31 +277,20 @@ struct Hooks1 {
     if (z.accumulates_whole) b.compute(accumulation_kernels(z.e, taken));
     taken = {};
   }
-  /// Further iterations of a repeated segment have tensors of their own.
-  void begin(ProgramBuilder&) {
-    if (!backward || accumulating) return;
-    const SegmentRun& segment = z.run.segments[repeats[repeat].segment];
-    if (segment.segment->repeat == 1) return;
-    forget_gradients(segment.backward, present);
-  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    const GradientUse use = uses.next(id);
+    if (waits(use)) return emit_waiting(b, use, bytes);
     if (!bucket) {
       bucket = true;
       z.make_buckets(b);
     }
     ++taken.tensors;
     taken.elements += bytes / z.e.b;
-    const bool seen = present[static_cast<std::size_t>(id)];
-    if (z.accumulates_whole) {
-      b.alloc(Category::gradients, bytes);
-      if (!seen) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
-      b.free(Category::gradients, bytes);
-    } else if (seen) {
-      b.transient(Category::gradients, bytes);
-    } else {
-      b.alloc(Category::gradients, bytes);
-    }
-    present[static_cast<std::size_t>(id)] = true;
+    const bool last = use == GradientUse::last;
+    if (last) b.transient(Category::gradients, bytes);
+    if (!last) b.alloc(Category::gradients, bytes);
+    if (z.accumulates_whole && !accumulating) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
+    if (z.accumulates_whole || accumulating) b.free(Category::gradients, bytes);
   }
 };
 
@@ -346,14 +327,12 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   }
   const std::vector<SegmentRepeat> forward = whole_segments(z.run);
   const std::vector<SegmentRepeat> backward = cut_backward(z.run, {z.schedule.first_gradient});
-  Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
+  Hooks1 hooks{z, {z.model, z.run, backward}};
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
-    hooks.backward = false;
     emit_forward(b, z.model, z.run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
-    hooks.backward = true;
     emit_backward(b, z.model, z.run, backward, hooks);
     hooks.accumulating = true;
     if (last) {

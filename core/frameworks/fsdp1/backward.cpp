@@ -2,6 +2,7 @@
 
 #include "frameworks/fsdp1/passes.h"
 #include "frameworks/fsdp1/unit_order.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/unit_hooks.h"
 
@@ -43,7 +44,7 @@ struct Fsdp1Backward {
   const Fsdp1& f;
   const std::vector<SegmentRepeat>& repeats;
   Fsdp1Turn turn;
-  std::vector<bool> present;  ///< gradients that exist, by parameter
+  GradientUses uses;
   const FlatUnit* block = nullptr;
   const FlatUnit* next = nullptr;
   bool first_block = true;
@@ -73,14 +74,8 @@ struct Fsdp1Backward {
     widen(b, *block);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    const auto seen = present[static_cast<std::size_t>(id)];
-    if (seen && block == nullptr) {  // of a tied weight: added in place
-      b.transient(Category::gradients, bytes);
-      return;
-    }
-    b.alloc(Category::gradients, bytes);
-    (block != nullptr ? pieces : root_pieces).push_back({id, bytes});
-    present[static_cast<std::size_t>(id)] = true;
+    if (!waits(uses.arrive(b, id, bytes, false)))
+      (block != nullptr ? pieces : root_pieces).push_back({id, bytes});
   }
   void end(ProgramBuilder& b) {
     if (block != nullptr) finish(b, *block, pieces);
@@ -209,7 +204,7 @@ void emit_backward_pass(ProgramBuilder& b, const Fsdp1& f, const Fsdp1Turn& turn
   std::vector<SegmentRepeat> repeats = whole_segments(f.run);
   std::reverse(repeats.begin(), repeats.end());
   repeats = with_last_apart(f.units, repeats);
-  Fsdp1Backward hooks{f, repeats, turn, std::vector<bool>(f.model.parameters.size(), false)};
+  Fsdp1Backward hooks{f, repeats, turn, {f.model, f.run, repeats}};
   b.begin_phase(Phase::backward);
   if (!f.sharded) f.unshard(b, f.units.root);
   if (hooks.prefetches(Fsdp1Prefetch::pre))

@@ -34,6 +34,14 @@ void Fsdp2Backward::start(ProgramBuilder& b) {
 void Fsdp2Backward::enter(ProgramBuilder& b, std::size_t k) {
   unit = f.units.of(repeats[k].segment);
   is_block = f.units.is_block(repeats[k].segment);
+  const auto behind = repeats.begin() + static_cast<std::ptrdiff_t>(k) + 1;
+  is_first_layer = is_block && std::none_of(behind, repeats.end(), [&](const SegmentRepeat& s) {
+                     return f.units.is_block(s.segment);
+                   });
+  const auto next = std::find_if(behind, repeats.end(), [&](const SegmentRepeat& s) {
+    return f.units.of(s.segment) != nullptr;
+  });
+  behind_layers = next == repeats.end() ? nullptr : f.units.of(next->segment);
   if (unit == nullptr || !gathers(*unit) || buffer == unit) return;
   f.gather(b, *unit);
   if (buffer != nullptr) f.free_gather(b, *buffer);
@@ -48,10 +56,13 @@ void Fsdp2Backward::begin(ProgramBuilder& b) {
   if (unit == nullptr || !gathers(*unit)) return;
   f.copy_out_again(b, *unit);
   f.free_gather(b, *unit);
-  if (is_block)
+  if (is_block && !is_first_layer) {
     f.gather(b, *unit);  // prefetched for the next one
-  else
-    buffer = nullptr;
+    return;
+  }
+  const bool ahead = is_first_layer && behind_layers != nullptr && gathers(*behind_layers);
+  buffer = ahead ? behind_layers : nullptr;
+  if (ahead) f.gather(b, *buffer);
 }
 
 void Fsdp2Backward::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
@@ -61,17 +72,9 @@ void Fsdp2Backward::gradient(ProgramBuilder& b, ParameterId id, std::int64_t byt
     const bool all = experts.trained_tensors > 0 && expert_tensors == experts.trained_tensors;
     if (all) finish_experts(b, experts);
   }
-  auto seen = present[static_cast<std::size_t>(id)];
-  if (seen && unit == nullptr) {
-    b.transient(Category::gradients, bytes);
-    return;
-  }
-  (unit != nullptr ? gradients : root_gradients).push_back(bytes);
-  present[static_cast<std::size_t>(id)] = true;
-  if (turn.adds_whole && f.r == f.c)  // added to the parameter's own, in place
-    b.transient(Category::gradients, bytes);
-  else
-    b.alloc(Category::gradients, bytes);
+  // With `adds_whole` it is added to the parameter's own, in place.
+  const GradientUse use = uses.arrive(b, id, bytes, turn.adds_whole && f.r == f.c);
+  if (!waits(use)) (unit != nullptr ? gradients : root_gradients).push_back(bytes);
 }
 
 void Fsdp2Backward::end(ProgramBuilder& b) {
@@ -175,11 +178,15 @@ void Fsdp2Backward::finish_reductions(ProgramBuilder& b) {
 
 std::vector<SegmentRepeat> backward_repeats(const Fsdp2& f,
                                             const std::vector<SegmentRepeat>& forward) {
+  const auto is_block = [&](const SegmentRepeat& s) { return f.units.is_block(s.segment); };
+  const auto first = std::find_if(forward.begin(), forward.end(), is_block);
   std::vector<SegmentRepeat> backward;
   for (auto s = forward.rbegin(); s != forward.rend(); ++s) {
-    if (f.units.is_block(s->segment) && s->count > 1) {
+    if (is_block(*s) && s->count > 1) {
+      const bool ends = &*s == &*first;
       backward.push_back({s->segment, 1});
-      backward.push_back({s->segment, s->count - 1, s->begins});
+      if (ends && s->count > 2) backward.push_back({s->segment, s->count - 2, false});
+      backward.push_back({s->segment, ends ? 1 : s->count - 1, s->begins});
     } else {
       backward.push_back(*s);
     }

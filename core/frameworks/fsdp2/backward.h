@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frameworks/fsdp2/gathers.h"
+#include "lowering/gradient_uses.h"
 
 namespace shardplan {
 
@@ -38,14 +39,16 @@ struct Fsdp2Backward {
   const std::vector<SegmentRepeat>& repeats;
   Turn turn;
   Gathered gathered;
-  std::vector<bool> present;  ///< unsharded gradients that exist, by parameter
+  GradientUses uses;
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
-  const Unit* reducing = nullptr;   ///< whose reduction input is alive
-  Gradients gradients;              ///< unsharded, made by the running block
-  Gradients expert_gradients;       ///< the same of its experts, which are reduced first
-  std::int32_t expert_tensors = 0;  ///< how many have theirs
+  bool is_first_layer = false;          ///< of the network: the last block of this pass
+  const Unit* behind_layers = nullptr;  ///< that it gathers ahead: the embedding's, if it has one
+  const Unit* reducing = nullptr;       ///< whose reduction input is alive
+  Gradients gradients;                  ///< unsharded, made by the running block
+  Gradients expert_gradients;           ///< the same of its experts, which are reduced first
+  std::int32_t expert_tensors = 0;      ///< how many have theirs
   bool experts_done = false;
   Gradients root_gradients;
   std::map<const Unit*, Gradients> whole;  ///< that are left, of one layer each
@@ -56,7 +59,7 @@ struct Fsdp2Backward {
         repeats(backward),
         turn(when),
         gathered(parameters),
-        present(fsdp.model.parameters.size(), false) {}
+        uses(fsdp.model, fsdp.run, backward) {}
 
   /// Before the first repeat: what the first pre-backward hooks gather.
   void start(ProgramBuilder& b);
@@ -84,7 +87,8 @@ struct Fsdp2Backward {
 };
 
 /// Repeats of a forward pass in the order of the backward pass. The first block of a repeat has no
-/// reduction before it: it stands alone.
+/// reduction before it: it stands alone; so does the network's first layer, behind which none is
+/// gathered.
 std::vector<SegmentRepeat> backward_repeats(const Fsdp2& f,
                                             const std::vector<SegmentRepeat>& forward);
 

@@ -101,6 +101,7 @@ StorageId Offloading::bring_back(std::int32_t number) {
   writer_.copy(TapeEvent::Kind::to_gpu, sent.bytes,
                streams() ? CopyWait::nobody : CopyWait::compute);
   if (streams()) {
+    storages_.set_used_on(id, Stream::copy);
     storages_.ref(id);
     brought_.push_back(id);
   }
@@ -118,7 +119,15 @@ void Offloading::end_node() {
   if (first_node_) writer_.emit(TapeEvent::Kind::drain, Category::activations, 0, 0);
   first_node_ = false;
   for (const StorageId id : before_) storages_.unref(id);
-  before_ = std::move(brought_);
+  before_.clear();
+  for (const StorageId id : brought_) {
+    if (!storages_.is_shared(id)) {
+      before_.push_back(id);
+      continue;
+    }
+    storages_.set_used_on(id, Stream::compute);
+    storages_.unref(id);
+  }
   brought_.clear();
 }
 

@@ -39,7 +39,9 @@ class Offloading {
   StorageId bring_back(std::int32_t number);
 
   /// A node's tensors are there and it is about to run; it has run. What it brought back lives
-  /// until the next one that brought something has run.
+  /// until the next one that brought something has run, behind events that the copying stream
+  /// waits for. What lives on, as a gradient that was written over it, is left to the allocator,
+  /// which gives it again when the computing stream has passed (record_stream).
   void begin_node();
   void end_node();
 

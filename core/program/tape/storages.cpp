@@ -42,7 +42,7 @@ void Storages::unref(StorageId id) {
 
 TapeEvent Storages::free_event(StorageId id) const {
   const Storage& s = of(id);
-  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool};
+  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on};
 }
 
 }  // namespace shardplan::tape

@@ -19,6 +19,7 @@ struct Storage {
   Category category = Category::activations;
   bool exported = false;  ///< somebody else frees it, such as the next segment its input
   Stream pool = Stream::compute;
+  Stream used_on = Stream::compute;  ///< the allocator waits for it behind the last reference
 };
 
 class Storages {
@@ -45,6 +46,7 @@ class Storages {
   }
   void unref(StorageId id);
   void set_exported(StorageId id) { at(id).exported = true; }
+  void set_used_on(StorageId id, Stream stream) { at(id).used_on = stream; }
 
   const Storage& of(StorageId id) const { return storages_[static_cast<std::size_t>(id)]; }
   /// Somebody else refers to it beside the caller.
@@ -57,7 +59,7 @@ class Storages {
   Storage& at(StorageId id) { return storages_[static_cast<std::size_t>(id)]; }
   StorageId add(const Storage& storage);
   void write(TapeEvent::Kind kind, const Storage& s) {
-    writer_.emit(kind, s.category, s.slot, s.bytes, s.pool);
+    writer_.emit(kind, s.category, s.slot, s.bytes, s.pool, s.used_on);
   }
 
   TapeWriter& writer_;

@@ -20,9 +20,9 @@ void TapeWriter::begin_backward() {
 }
 
 void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
-                      Stream pool) {
+                      Stream pool, Stream used_on) {
   if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush();
-  events_->push_back({kind, category, id, bytes, pool});
+  events_->push_back({kind, category, id, bytes, pool, used_on});
 }
 
 void TapeWriter::launch(const Kernel& kernel) {

@@ -23,7 +23,7 @@ class TapeWriter {
 
   /// An event other than those below.
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
-            Stream pool = Stream::compute);
+            Stream pool = Stream::compute, Stream used_on = Stream::compute);
   void launch(const Kernel& kernel);
   /// One whose work was counted before.
   void launch_again(const Kernel& kernel);

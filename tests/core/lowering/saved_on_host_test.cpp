@@ -4,6 +4,7 @@
 // what the network has beside its blocks, so that each is compared by how far it is from that.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -115,6 +116,25 @@ TEST(SavedOnHost, LeavesNothingBehindOfFusedKernels) {
     const Program program = lower(model, plan, run_segments(model, plan), 0);
     EXPECT_EQ(simulate_memory(program).of(Phase::step).end, total_bytes(program.resident));
   }
+}
+
+/// Gradients that a fused kernel writes over what was brought back outlive its node: the allocator
+/// waits for the computing stream (record_stream). Others are freed behind an event.
+TEST(SavedOnHost, WaitsForWhatFusedKernelsWriteOver) {
+  Plan plan = plan_of_case(golden().at("cases").at(1));
+  plan.activation_offloading = ActivationOffloading::streams;
+  const auto waiting = [&] {
+    const Model model =
+        model_of(golden().at("cases").at(1).at("config").dump(), build_options(plan));
+    const Program program = lower(model, plan, run_segments(model, plan), 0);
+    return std::ranges::count_if(program.blocks, [](const Event& e) {
+      return e.kind == Event::Kind::free && e.stream == Stream::copy &&
+             e.used_on == Stream::compute;
+    });
+  };
+  EXPECT_EQ(waiting(), 0);
+  plan.kernels.patches = true;
+  EXPECT_GE(waiting(), 2);  // of SwiGLU's two inputs
 }
 
 /// A checkpointed block leaves its input alone, which the hooks send: a buffer of a power of two.

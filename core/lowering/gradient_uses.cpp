@@ -1,0 +1,50 @@
+#include "lowering/gradient_uses.h"
+
+namespace shardplan {
+
+std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
+                                        const std::vector<SegmentRepeat>& repeats) {
+  std::vector<std::int32_t> uses(model.parameters.size(), 0);
+  std::vector<bool> counted(run.segments.size(), false);
+  for (const SegmentRepeat& repeat : repeats) {
+    if (counted[repeat.segment]) continue;
+    counted[repeat.segment] = true;
+    for (const TapeEvent& e : run.segments[repeat.segment].backward.backward)
+      if (e.kind == TapeEvent::Kind::gradient) ++uses[static_cast<std::size_t>(e.id)];
+  }
+  return uses;
+}
+
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes) {
+  if (use == GradientUse::first)
+    b.alloc(Category::gradients, bytes);
+  else
+    b.transient(Category::gradients, bytes);
+}
+
+GradientUse GradientUses::next(ParameterId id) {
+  const std::int32_t all = all_[static_cast<std::size_t>(id)];
+  if (all < 2) return GradientUse::only;
+  std::int32_t& left = left_[static_cast<std::size_t>(id)];
+  const bool first = left == all;
+  if (--left > 0) return first ? GradientUse::first : GradientUse::between;
+  left = all;
+  return GradientUse::last;
+}
+
+GradientUse GradientUses::arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds) {
+  const GradientUse use = next(id);
+  if (waits(use)) {
+    emit_waiting(b, use, bytes);
+  } else if (use == GradientUse::last) {
+    b.transient(Category::gradients, bytes);
+    if (adds) b.free(Category::gradients, bytes);
+  } else if (adds) {
+    b.transient(Category::gradients, bytes);
+  } else {
+    b.alloc(Category::gradients, bytes);
+  }
+  return use;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,47 @@
+// Gradients of weights that several segments use: autograd adds them up before the parameter gets
+// its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lowering/segments.h"
+#include "model/model.h"
+
+namespace shardplan {
+
+/// How many gradients each parameter receives in one backward pass over `repeats` (more than one
+/// when tied). Those of a repeated segment are of one layer.
+std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
+                                        const std::vector<SegmentRepeat>& repeats);
+
+/// Which of a weight's gradients arrives. All but the last wait in an input buffer of autograd for
+/// the others, which are added in place (torch/csrc/autograd/input_buffer.cpp); then the
+/// parameter's hooks run, once.
+enum class GradientUse : std::uint8_t { only, first, between, last };
+
+constexpr bool waits(GradientUse use) {
+  return use == GradientUse::first || use == GradientUse::between;
+}
+
+/// The memory of one that waits: the first stays until the last is there.
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes);
+
+/// Counts the gradients of a weight through backward passes over `repeats`.
+class GradientUses {
+ public:
+  GradientUses(const Model& model, const ModelRun& run, const std::vector<SegmentRepeat>& repeats)
+      : all_(gradient_uses(model, run, repeats)), left_(all_) {}
+
+  /// The next one of a parameter. After the last a new pass begins.
+  GradientUse next(ParameterId id);
+
+  /// The memory of the next one, `bytes` long. `adds`: the parameter's gradient is added to, or
+  /// copied into, memory that exists; else the first one becomes the parameter's.
+  GradientUse arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds);
+
+ private:
+  std::vector<std::int32_t> all_, left_;  ///< by parameter
+};
+
+}  // namespace shardplan
