@@ -55,7 +55,11 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.reserved = reserved_memory(plan, calibration, program, process, memory.peak, runs);
   e.held_at_most = program.held_at_most;
   e.most_over = program.most_over;
-  if (runs != nullptr && !program.one_block) e.margin = margin_of(plan, calibration, program);
+  e.reserved_over = program.most_over * program.most_workspaces_over;
+  if (runs != nullptr && !program.one_block) {
+    e.margin = margin_of(plan, calibration, program);
+    e.neighbours = {runs->spare().reserved, runs->most(), runs->least()};
+  }
   if (runs != nullptr && program.counts_blocks && !program.one_block) {
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;

@@ -65,7 +65,7 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
                          const AllocatorLimit& limit) {
   Range range;
   range.point = simulated(runs, limit.point);
-  const std::int64_t most = scaled(runs.spare().reserved, margins.own.reserved) + held;
+  const std::int64_t most = scaled(runs.most(), margins.own.reserved) + held;
   range.upper = most;
   if (most > limit.upper && limit.upper > 0 && margins.gives_back_surely) {
     const std::int64_t shrunk = limit.shrunk(held, margins);
@@ -76,7 +76,7 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
     }
   }
   range.upper = std::max(range.upper, range.point);
-  range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
+  range.least = std::min(range.point, scaled(runs.least(), margins.own.least));
   // Where the process has enough, what it would do with a little more changes nothing.
   if (range.point > limit.point && limit.point > 0) {
     const std::int64_t widened = limit.widened(margins);
@@ -221,7 +221,8 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
     limits.push_back(limit.point);
     limits.push_back(limit.shrunk(program->held_at_most, margins));
     limits.push_back(limit.widened(margins));
-    paced.push_back({program, pace_for(*program, plan, calibration.time)});
+    paced.push_back(
+        {program, pace_for(*program, plan, calibration.time), traits_of(plan).places_states});
   }
   return reserved_runs(paced, std::move(limits), each);
 }

@@ -27,9 +27,12 @@ struct Estimate {
   std::int64_t parameters = 0, trainable_parameters = 0, tensors = 0;
   std::int64_t capacity_bytes = 0, usable_bytes = 0;
   Range allocated, reserved, device;
+  /// Reserved where requests are a little larger or smaller: what the margins are applied to.
+  std::optional<Range> neighbours;
   std::optional<Margin> margin;   ///< of the bounds; none where the allocator is not simulated
   std::int64_t held_at_most = 0;  ///< that chance may keep reserved on top; in the bounds alone
   double most_over = 1;           ///< as of Program
+  double reserved_over = 1;       ///< what of the margin of reserved is of this program alone
   Phase peak_phase = Phase::forward;
   std::int64_t model_bytes = 0;
   std::vector<Phase> run;                      ///< the phases of this job, in their order

@@ -46,7 +46,8 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
       break;
   }
   // TRL's hooks hold what they send and bring until events of their streams have passed.
-  if (plan.activation_offloading == ActivationOffloading::streams) return AllocatorRegime::streams;
+  if (plan.activation_offloading == ActivationOffloading::streams)
+    return AllocatorRegime::offloading;
   if (!waits_for_streams(program)) return AllocatorRegime::steady;
   return keeps_copies(program) ? AllocatorRegime::copies : AllocatorRegime::streams;
 }

@@ -4,11 +4,15 @@
 #include <cassert>
 #include <span>
 
+#include "base/units.h"
+
 namespace shardplan {
 namespace {
 
 /// Steps that are run at most: the allocator's state repeats after two or three.
 constexpr std::int64_t kMostSteps = 5;
+
+constexpr std::int64_t kShifted = kMiB;  ///< requests from here on come from the large pool
 
 }  // namespace
 
@@ -73,13 +77,19 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
   return Stop::done;
 }
 
+std::int64_t BlockRun::bytes_for(const BlockRow& row) const {
+  if (shift_ == 0 || row.is_state || row.amount < kShifted) return row.amount;
+  return static_cast<std::int64_t>(static_cast<double>(row.amount) * (1 + shift_));
+}
+
 bool BlockRun::request(const BlockRow& row, bool stops_at_limit) {
   take_passed();
-  BlockId block = allocator_.try_allocate(row.amount, row.stream);
+  const std::int64_t bytes = bytes_for(row);
+  BlockId block = allocator_.try_allocate(bytes, row.stream);
   if (block == CachingAllocator::kNone) {
     if (stops_at_limit) return false;
     take_all();
-    block = allocator_.allocate_anew(row.amount, row.stream);
+    block = allocator_.allocate_anew(bytes, row.stream);
   }
   allocate(row, block);
   return true;

@@ -32,9 +32,12 @@ struct ReservedProfile {
 
 class BlockRun {
  public:
-  BlockRun(std::shared_ptr<const BlockScript> script, const AllocatorOptions& options)
+  /// `shift`: large requests that are not for states are by this share of theirs larger.
+  BlockRun(std::shared_ptr<const BlockScript> script, const AllocatorOptions& options,
+           double shift = 0)
       : script_(std::move(script)),
         allocator_(options),
+        shift_(shift),
         stacks_(script_->stacks),
         clocks_(script_->rules) {}
 
@@ -88,6 +91,7 @@ class BlockRun {
     bool operator==(const Place&) const = default;
   };
 
+  std::int64_t bytes_for(const BlockRow& row) const;
   /// False, and nothing is done: cached segments would have to be given back.
   bool request(const BlockRow& row, bool stops_at_limit);
   void allocate(const BlockRow& row, CachingAllocator::BlockId block);
@@ -112,6 +116,7 @@ class BlockRun {
 
   std::shared_ptr<const BlockScript> script_;
   CachingAllocator allocator_;
+  double shift_;
   std::vector<std::vector<Live>> stacks_;
   std::vector<Loop> loops_;                      ///< those under way, the outermost first
   std::array<std::deque<Used>, kStreams> used_;  ///< by Stream: blocks that wait for it

@@ -10,6 +10,11 @@ namespace {
 /// Micro-batches between the first and the last that are run: they are alike.
 constexpr std::int64_t kMostMicroBatches = 2;
 
+bool is_state(Category category) {
+  return category == Category::parameters || category == Category::gradients ||
+         category == Category::master_parameters || category == Category::optimizer_states;
+}
+
 class ScriptWriter {
  public:
   ScriptWriter(const Program& program, const Pace& pace) : program_(program), pace_(pace) {
@@ -69,6 +74,7 @@ class ScriptWriter {
     BlockRow& row = script_.rows[add(kind, stack_of(e), e.bytes)];
     row.stream = e.stream;
     row.used_on = e.used_on;
+    row.is_state = is_state(e.category);
   }
 
   void add_move(std::size_t event) {

@@ -30,6 +30,7 @@ struct BlockRow {
   Kind kind = Kind::alloc;
   Stream stream = Stream::compute;
   Stream used_on = Stream::compute;  ///< frees: another stream's, which the block waits for
+  bool is_state = false;             ///< allocs: of a parameter, its gradient, master or states
   std::int32_t number = 0;           ///< a stack, a phase or a row
   std::int64_t amount = 0;           ///< bytes, where nothing else is said
   friend bool operator==(const BlockRow&, const BlockRow&) = default;

@@ -21,6 +21,7 @@ ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions
 struct PacedProgram {
   const Program* program = nullptr;
   Pace pace;
+  bool has_neighbours = false;  ///< least() and most() are asked for
 };
 
 /// One program with memory to spare and with less. What the runs have in common is run once: they
@@ -28,6 +29,10 @@ struct PacedProgram {
 class ReservedRuns {
  public:
   const ReservedProfile& spare() const { return spare_; }
+  /// The least and the most that the same blocks may have it hold: whether one of them finds a
+  /// cached place hangs on a few bytes. Without neighbours what it holds.
+  std::int64_t least() const { return spare_.allocated + least_cached_; }
+  std::int64_t most() const { return spare_.allocated + most_cached_; }
   /// With no more than `limit`, one of those that were asked for.
   ReservedProfile within(std::int64_t limit) const;
 
@@ -42,12 +47,14 @@ class ReservedRuns {
 
   ReservedRuns(std::shared_ptr<const BlockScript> script, std::vector<std::int64_t> limits);
   void run_to(std::size_t row);
-  void finish(const std::shared_ptr<const BlockScript>& script);
+  void finish(const std::shared_ptr<const BlockScript>& script, bool has_neighbours);
+  void try_neighbours(const std::shared_ptr<const BlockScript>& script);
 
   BlockRun run_;
   std::vector<std::int64_t> ahead_;  ///< limits that were not reached yet, the lowest last
   std::vector<Scarce> scarce_;
   ReservedProfile spare_;
+  std::int64_t least_cached_ = 0, most_cached_ = 0;  ///< beyond blocks, of it and its neighbours
 };
 
 /// Of programs that begin alike, such as those of a plan's ranks: the beginning is run once for

@@ -20,12 +20,24 @@ std::optional<double> ratio(const Comparison& c, Figure figure) {
   return error ? std::optional(1 + *error) : std::nullopt;
 }
 
-/// Of reserved memory without what chance may hold, which a bound adds on its own.
-std::optional<double> reserved_ratio(const Comparison& c) {
+/// Of reserved memory without what chance may hold and what is of this program alone, which a bound
+/// adds on its own; over what neighbours hold, which is `more` than predicted.
+std::optional<double> reserved_ratio(const Comparison& c, std::int64_t more, double over) {
   auto measured = c.measured[index_of(Figure::reserved)];
+  auto predicted = c.predicted[index_of(Figure::reserved)];
   if (measured) *measured -= static_cast<double>(c.held_at_most);
-  const auto error = relative_error(measured, c.predicted[index_of(Figure::reserved)]);
+  if (predicted) *predicted = (*predicted + static_cast<double>(more)) * over;
+  const auto error = relative_error(measured, predicted);
   return error ? std::optional(1 + *error) : std::nullopt;
+}
+
+std::optional<double> ratio_to_most(const Comparison& c) {
+  return reserved_ratio(c, c.neighbours ? c.neighbours->upper - c.neighbours->point : 0,
+                        c.reserved_over);
+}
+
+std::optional<double> ratio_to_least(const Comparison& c) {
+  return reserved_ratio(c, c.neighbours ? c.neighbours->least - c.neighbours->point : 0, 1);
 }
 
 std::optional<double> allocated_ratio(const Comparison& c) {
@@ -67,7 +79,7 @@ double at_least(const Runs& runs, RatioOf ratio_of) {
 
 Margin margin_of(const Runs& runs, Key key) {
   return {std::string(key.second),        key.first,
-          at_least(runs, reserved_ratio), at_most(runs, reserved_ratio),
+          at_least(runs, ratio_to_least), at_most(runs, ratio_to_most),
           at_most(runs, allocated_ratio), static_cast<std::int64_t>(runs.size())};
 }
 
@@ -120,6 +132,15 @@ std::vector<const Comparison*> fit_half(const std::vector<Comparison>& compariso
     for (std::size_t i = 0; i < runs.size(); i += 2) half.push_back(runs[i]);
   }
   return half;
+}
+
+std::vector<const Comparison*> those_named(const std::vector<Comparison>& comparisons,
+                                           const std::vector<std::string>& names) {
+  Runs named;
+  for (const Comparison& c : comparisons)
+    if (c.regime && std::find(names.begin(), names.end(), c.name) != names.end())
+      named.push_back(&c);
+  return named;
 }
 
 std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {

@@ -14,6 +14,11 @@ namespace shardplan {
 /// others judge them (coverage.h). Records without a simulated allocator are in neither.
 std::vector<const Comparison*> fit_half(const std::vector<Comparison>& comparisons);
 
+/// Those of these names: margins that a changed allocator calls for can be fitted to the same
+/// records, so that all that came later go on judging.
+std::vector<const Comparison*> those_named(const std::vector<Comparison>& comparisons,
+                                           const std::vector<std::string>& names);
+
 /// For each regime the margin for all frameworks, and one for each framework that has enough runs
 /// of its own. A margin is the smallest ratio that kMarginLevel of n + 1 runs do not pass, the next
 /// run among them (split conformal prediction); of few runs it is the largest ratio. A regime with

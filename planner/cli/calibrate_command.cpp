@@ -22,6 +22,7 @@ struct CalibrateArguments {
   std::vector<std::string> margins;
   std::string from;
   std::string name;
+  bool same_records = false;
   Output output;
 };
 
@@ -82,7 +83,10 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   if (!runs.bad.empty()) throw InputError(runs.bad.front());
   const Accuracy accuracy = compare_with_records(runs, AccuracyGroup::framework);
   if (!accuracy.bad.empty()) throw InputError(accuracy.bad.front());
-  const std::vector<const Comparison*> half = fit_half(accuracy.comparisons);
+  const std::vector<const Comparison*> half =
+      a.same_records ? those_named(accuracy.comparisons,
+                                   json["margin_records"].get<std::vector<std::string>>())
+                     : fit_half(accuracy.comparisons);
   const std::vector<Margin> margins = fit_margins(half);
   json["margins"] = Json::array();
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
@@ -155,6 +159,10 @@ void add_calibrate(CLI::App& app, Run& run) {
           "--margins", a->margins,
           "records of runs: how far they pass their estimates, for the upper bounds of memory")
       ->excludes("RECORD");
+  command
+      ->add_flag("--same-records", a->same_records,
+                 "fit margins to the records that they were fitted to: later ones go on judging")
+      ->needs("--margins");
   command->add_option("--from", a->from, "calibration to start from; without, the built-in one");
   command->add_option("--name", a->name, "the new calibration's name");
   add_output(*command, a->output);

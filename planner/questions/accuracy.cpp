@@ -155,7 +155,9 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.step_seconds_as_timed = step_seconds_as_timed(record, calibration);
   c.reserved = e.reserved;
   c.device = e.device;
+  c.neighbours = e.neighbours;
   c.held_at_most = e.held_at_most;
+  c.reserved_over = e.reserved_over;
   c.framework_name = traits_of(plan).name;
   if (e.margin) c.regime = e.margin->regime;
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)

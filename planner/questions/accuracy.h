@@ -28,7 +28,9 @@ struct Comparison {
   /// it.
   std::optional<double> step_seconds_as_timed;
   Range reserved, device;                 ///< predicted
+  std::optional<Range> neighbours;        ///< as of Estimate
   std::int64_t held_at_most = 0;          ///< of the bounds, in bytes
+  double reserved_over = 1;               ///< as of Estimate
   std::string_view framework_name;        ///< in job files
   std::optional<AllocatorRegime> regime;  ///< of the bound; none where nothing is simulated
   std::array<std::optional<std::int64_t>, kPeerRules.size()> peers;  ///< bytes of one GPU

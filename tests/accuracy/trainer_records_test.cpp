@@ -132,10 +132,14 @@ TEST(TrainerRecords, KnowsWhatJudgedCheckpoints) {
 // over random weights is 1.7 % too low: outliers' columns, which the bound has (held_at_most).
 TEST(TrainerRecords, HoldsThePeaksOfKindsOverOtherNetworks) {
   expect_within(peak_errors(records_asked_for({"judged_padded", "judged_kinds"})), 28, 0.45, 3.0);
+  // EXAONE 4 with Liger, checkpointed, was 6.7 % too low, Liger with activations on the host 11 %
+  // too high, GPT-2 compiled and checkpointed under autocast 6.5 %.
+  expect_within(peak_errors(records_asked_for({"judged_kinds_more"})), 23, 1.28, 11.01);
 }
 
 TEST(TrainerRecords, TokensPerSecond) {
   EXPECT_LE(mean_time_error(records_asked_for({"judged_padded", "judged_kinds"})), 0.17);
+  EXPECT_LE(mean_time_error(records_asked_for({"judged_kinds_more"})), 0.196);
   EXPECT_LE(mean_time_error(records_asked_for({"quantized"})), 0.08);
   EXPECT_LE(mean_time_error(records_asked_for({"fused", "trainers"})), 0.11);
   EXPECT_LE(mean_time_error(records_asked_for({"fp8", "fp8_more"})), 0.12);

@@ -49,6 +49,27 @@ TEST(FitHalf, IsEverySecondRunOfAFrameworkByName) {
   EXPECT_EQ(half[2]->name, "fsdp2-007");
 }
 
+// Of a run that reserved 1.1 times what was predicted, where a neighbour holds 1.05 times that and
+// the program's own bound 1.02 times.
+TEST(ThoseNamed, AreNotThoseWithoutASimulatedAllocator) {
+  std::vector<Comparison> runs = runs_of("ddp", 3);
+  runs.front().regime.reset();
+  const auto named = those_named(runs, {"ddp-000", "ddp-002"});
+  ASSERT_EQ(named.size(), 1U);
+  EXPECT_EQ(named.front()->name, "ddp-002");
+}
+
+TEST(FitMargins, AreOfWhatNeighboursHold) {
+  Comparison run = run_of("single", 0, 1.1);
+  run.neighbours = {1'000'000'000, 1'050'000'000, 980'000'000};
+  run.reserved_over = 1.02;
+  const Margin margin = margin_of(fit_margins({&run}), "single", AllocatorRegime::steady);
+  EXPECT_NEAR(margin.reserved, 1.1 / (1.05 * 1.02), 0.0011);
+  run.measured[index_of(Figure::reserved)] = 0.931e9;
+  EXPECT_NEAR(margin_of(fit_margins({&run}), "single", AllocatorRegime::steady).least, 0.95,
+              0.0011);
+}
+
 TEST(FitMargins, AreTheFrameworksOwnWhereItHasEnoughRuns) {
   std::vector<Comparison> runs = runs_of("single", 15);
   runs.push_back(run_of("ddp", 0, 1.5));
