@@ -68,6 +68,11 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         move_clocks(script_->moves[static_cast<std::size_t>(row.number)]);
         ++at_;
         break;
+      case Kind::by_chance:
+        at_ = row.amount == static_cast<std::int64_t>(chance_)
+                  ? at_ + 1
+                  : static_cast<std::size_t>(row.number);
+        break;
       case Kind::only_in_step:
       case Kind::not_in_step:
         enter(row);
