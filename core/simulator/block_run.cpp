@@ -69,10 +69,6 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         ++at_;
         break;
       case Kind::by_chance:
-        at_ = row.amount == static_cast<std::int64_t>(chance_)
-                  ? at_ + 1
-                  : static_cast<std::size_t>(row.number);
-        break;
       case Kind::only_in_step:
       case Kind::not_in_step:
         enter(row);
@@ -148,10 +144,11 @@ void BlockRun::empty_cache() {
   ++at_;
 }
 
-/// Rows of some steps only: goes on with them, or behind them.
+/// Rows of some steps or by some chance only: goes on with them, or behind them.
 void BlockRun::enter(const BlockRow& row) {
-  const bool named = row.amount == step_;
-  const bool only = row.kind == BlockRow::Kind::only_in_step;
+  const bool by_chance = row.kind == BlockRow::Kind::by_chance;
+  const bool named = row.amount == (by_chance ? static_cast<std::int64_t>(chance_) : step_);
+  const bool only = row.kind != BlockRow::Kind::not_in_step;
   at_ = named == only ? at_ + 1 : static_cast<std::size_t>(row.number);
 }
 
