@@ -45,7 +45,6 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         break;
       case Kind::begin_step:
         begin_step();
-        ++at_;
         break;
       case Kind::begin_phase:
         begin_phase(row);
@@ -296,6 +295,7 @@ void BlockRun::begin_step() {
   peak_before_ = allocator_.peak_reserved();
   held_before_ = allocator_.reserved();
   retries_before_ = allocator_.retries();
+  ++at_;
 }
 
 /// Where nothing was granted or given back and the same blocks are alive as before the step, the
