@@ -78,12 +78,13 @@ void ProgramBuilder::blocks(std::int32_t first, std::int64_t count) {
   program_.events.push_back(e);
 }
 
-void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
+void ProgramBuilder::once(std::int64_t step, std::vector<Event> events, Chance chance) {
   if (events.empty()) return;
   Event e;
   e.kind = Event::Kind::once;
   e.count = static_cast<std::int64_t>(program_.once.size());
   program_.once.push_back({step, std::move(events)});
+  program_.once.back().chance = chance;
   program_.events.push_back(e);
 }
 

@@ -111,6 +111,14 @@ struct Event {
   bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 
+/// Where it is chance at which of several places of a step something is done: here.
+enum class Chance : std::uint8_t {
+  none,     ///< at this place, and no other
+  soonest,  ///< at the first of them
+  usual,
+  latest,
+};
+
 /// Allocations and frees of one step only. They are no part of the steady state: a simulation of
 /// that begins with what they leave.
 struct EventsOfOneStep {
@@ -118,6 +126,7 @@ struct EventsOfOneStep {
   std::vector<Event> events;
   bool makes_residents = true;  ///< in the first step: what they allocate is there from then on
   std::int64_t workspace = 0;   ///< what they allocate is one of the workspaces of so many bytes
+  Chance chance = Chance::none;
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -234,7 +243,7 @@ class ProgramBuilder {
   /// `count` allocations and frees of the table, from number `first` on.
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
-  void once(std::int64_t step, std::vector<Event> events);
+  void once(std::int64_t step, std::vector<Event> events, Chance chance = Chance::none);
   /// Here the first step makes one of the residents that are workspaces of so many bytes.
   void makes_workspace(std::int64_t bytes);
   /// Here the first step does what `events` list; nothing of it stays.

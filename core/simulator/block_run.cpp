@@ -45,7 +45,6 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         break;
       case Kind::begin_step:
         begin_step();
-        ++at_;
         break;
       case Kind::begin_phase:
         begin_phase(row);
@@ -68,6 +67,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         move_clocks(script_->moves[static_cast<std::size_t>(row.number)]);
         ++at_;
         break;
+      case Kind::by_chance:
       case Kind::only_in_step:
       case Kind::not_in_step:
         enter(row);
@@ -143,10 +143,11 @@ void BlockRun::empty_cache() {
   ++at_;
 }
 
-/// Rows of some steps only: goes on with them, or behind them.
+/// Rows of some steps or by some chance only: goes on with them, or behind them.
 void BlockRun::enter(const BlockRow& row) {
-  const bool named = row.amount == step_;
-  const bool only = row.kind == BlockRow::Kind::only_in_step;
+  const bool by_chance = row.kind == BlockRow::Kind::by_chance;
+  const bool named = row.amount == (by_chance ? static_cast<std::int64_t>(chance_) : step_);
+  const bool only = row.kind != BlockRow::Kind::not_in_step;
   at_ = named == only ? at_ + 1 : static_cast<std::size_t>(row.number);
 }
 
@@ -294,6 +295,7 @@ void BlockRun::begin_step() {
   peak_before_ = allocator_.peak_reserved();
   held_before_ = allocator_.reserved();
   retries_before_ = allocator_.retries();
+  ++at_;
 }
 
 /// Where nothing was granted or given back and the same blocks are alive as before the step, the

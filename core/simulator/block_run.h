@@ -34,10 +34,11 @@ class BlockRun {
  public:
   /// `shift`: large requests that are not for states are by this share of theirs larger.
   BlockRun(std::shared_ptr<const BlockScript> script, const AllocatorOptions& options,
-           double shift = 0)
+           double shift = 0, Chance chance = Chance::usual)
       : script_(std::move(script)),
         allocator_(options),
         shift_(shift),
+        chance_(chance),
         stacks_(script_->stacks),
         clocks_(script_->rules) {}
 
@@ -117,6 +118,7 @@ class BlockRun {
   std::shared_ptr<const BlockScript> script_;
   CachingAllocator allocator_;
   double shift_;
+  Chance chance_;
   std::vector<std::vector<Live>> stacks_;
   std::vector<Loop> loops_;                      ///< those under way, the outermost first
   std::array<std::deque<Used>, kStreams> used_;  ///< by Stream: blocks that wait for it

@@ -157,9 +157,14 @@ class ScriptWriter {
         case Event::Kind::once: {
           const EventsOfOneStep& once = program_.once[static_cast<std::size_t>(e.count)];
           if (once.workspace > 0 && std::exchange(late_, 0) == 0) break;
+          const bool chance = once.chance != Chance::none;
+          const std::size_t there =
+              chance ? add(Kind::by_chance, 0, static_cast<std::int64_t>(once.chance)) : 0;
           const std::size_t only = add(Kind::only_in_step, 0, once.step);
           write_list(once.events);
           close(only);
+          if (chance) close(there);
+          script_.has_chances = script_.has_chances || chance;
           break;
         }
         case Event::Kind::begin_repeat:

@@ -24,6 +24,7 @@ struct BlockRow {
     end_repeat,    ///< the last of them
     only_in_step,  ///< the rows before row `number` belong to step `amount` alone
     not_in_step,   ///< the same of all other steps
+    by_chance,     ///< the rows before row `number` happen where Chance is `amount`
     empty_cache,   ///< cached segments are given back
     clock,         ///< move `number`: the host and the streams get on
   };
@@ -42,6 +43,7 @@ struct BlockScript {
   std::size_t stacks = kCategoryCount;
   bool keeps_build_cache = false;
   std::int64_t last_own = 0;  ///< the last step that does what others do not
+  bool has_chances = false;   ///< rows that are there by chance
   // What the clocks need; nothing where no block waits for a stream.
   ClockRules rules;
   std::vector<ClockMove> moves;

@@ -81,16 +81,28 @@ void ReservedRuns::finish(const Script& script, bool has_neighbours) {
   spare_ = run_.profile();
   least_cached_ = most_cached_ = cached(spare_);
   if (has_neighbours) try_neighbours(script);
+  if (script->has_chances) try_chances(script);
 }
 
 void ReservedRuns::try_neighbours(const Script& script) {
   for (const double shift : kShifts) {
     BlockRun run(script, {}, shift);
     run.run({});
-    const std::int64_t bytes = cached(run.profile());
-    least_cached_ = std::min(least_cached_, bytes);
-    most_cached_ = std::max(most_cached_, bytes);
+    note_cached(cached(run.profile()));
   }
+}
+
+void ReservedRuns::try_chances(const Script& script) {
+  for (const Chance chance : {Chance::soonest, Chance::latest}) {
+    BlockRun run(script, {}, 0, chance);
+    run.run({});
+    note_cached(run.profile().reserved - spare_.allocated);
+  }
+}
+
+void ReservedRuns::note_cached(std::int64_t bytes) {
+  least_cached_ = std::min(least_cached_, bytes);
+  most_cached_ = std::max(most_cached_, bytes);
 }
 
 ReservedProfile ReservedRuns::within(std::int64_t limit) const {

@@ -30,7 +30,8 @@ class ReservedRuns {
  public:
   const ReservedProfile& spare() const { return spare_; }
   /// The least and the most that the same blocks may have it hold: whether one of them finds a
-  /// cached place hangs on a few bytes. Without neighbours what it holds.
+  /// cached place hangs on a few bytes, and when one goes may be chance (Chance). Without
+  /// neighbours and chances what it holds.
   std::int64_t least() const { return spare_.allocated + least_cached_; }
   std::int64_t most() const { return spare_.allocated + most_cached_; }
   /// With no more than `limit`, one of those that were asked for.
@@ -49,6 +50,8 @@ class ReservedRuns {
   void run_to(std::size_t row);
   void finish(const std::shared_ptr<const BlockScript>& script, bool has_neighbours);
   void try_neighbours(const std::shared_ptr<const BlockScript>& script);
+  void try_chances(const std::shared_ptr<const BlockScript>& script);
+  void note_cached(std::int64_t bytes);
 
   BlockRun run_;
   std::vector<std::int64_t> ahead_;  ///< limits that were not reached yet, the lowest last

@@ -69,7 +69,24 @@ bool gathers_in_8_bits(const Record& r) {
   return r.job.plan.framework.fsdp2.float8_all_gather != Float8Gather::none;
 }
 
-enum class Kind { known, few_bits, gathers_in_8_bits, holds_logits, balanced, later, later_host };
+/// A fp32 model under stage 2 whose optimizer DeepSpeed makes itself.
+bool updates_by_its_own(const Record& r) {
+  const DeepSpeedOptions& options = r.job.plan.framework.deepspeed;
+  return options.zero.stage == 2 && !options.optimizer_from_program &&
+         options.model_dtype != DType::bf16 && !keeps_tensors_on_host(r);
+}
+
+enum class Kind {
+  known,
+  few_bits,
+  gathers_in_8_bits,
+  holds_logits,
+  balanced,
+  paced,
+  later,
+  later_own,
+  later_host
+};
 
 Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
@@ -77,6 +94,8 @@ Kind kind_of(const Record& r) {
   if (r.job.plan.trainer->keeps_last_logits) return Kind::holds_logits;
   if (!ran_later(r)) return Kind::known;
   if (r.name.ends_with("-balance")) return Kind::balanced;
+  if (r.name.ends_with("-pace")) return Kind::paced;
+  if (updates_by_its_own(r)) return Kind::later_own;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
 
@@ -148,27 +167,40 @@ void expect_within(Kind kind, const std::map<std::string, double>& largest) {
   }
 }
 
-/// docs/evidence/measurements.md, "Steps near balance": ZeRO-3 with two micro-batches reserves more
-/// than any before it beside what is predicted, for a cause that is not known. ZeRO-2 was 7.9 %
-/// above: its first step's products had their workspace before the engine was built.
+/// docs/evidence/measurements.md, "Steps near balance". ZeRO-2 was 7.9 % above and ZeRO-3 with two
+/// micro-batches 7.6: their first step's products had their workspaces before the engine was built.
 TEST(Reserved, KnowsWhatItMissesNearBalance) {
   expect_within(
       Kind::balanced,
-      {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 7.6}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
+      {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 3.2}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
 }
 
-/// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
-/// ZeRO-2, and of FSDP1 and FSDP2 over several micro-batches, reserve more than is predicted;
-/// FSDP2 of a model compiled whole, predicted as compiled block by block, 7.3 % less.
-/// Stage 2's was 7.35 % until a flush's copies were counted by the ranks that it goes to. Stage 0
-/// with AdamW of PyTorch has no flat copies, and is predicted to have some.
+/// The same page: what judges the host's pace.
+TEST(Reserved, KnowsWhatItMissesAtTheHostsPace) {
+  expect_within(Kind::paced, {{"fsdp1", 5.5},
+                              {"fsdp2", 0.3},
+                              {"deepspeed stage 1", 0.2},
+                              {"deepspeed stage 2", 2.8},
+                              {"deepspeed stage 3", 5.3}});
+}
+
+/// docs/evidence/measurements.md, "Two NVIDIA H100": FSDP1 and FSDP2 over several micro-batches
+/// reserve more than is predicted; FSDP2 of a model compiled whole, predicted as compiled block by
+/// block, 7.3 % less. Stage 0 with AdamW of PyTorch has no flat copies, and is predicted to have
+/// some.
 TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
   expect_within(Kind::later, {{"fsdp1", 5.3},
                               {"fsdp2", 7.4},
                               {"deepspeed stage 0", 17.1},
                               {"deepspeed stage 1", 4.4},
-                              {"deepspeed stage 2", 7.5},
-                              {"deepspeed stage 3", 6.3}});
+                              {"deepspeed stage 2", 1.0},
+                              {"deepspeed stage 3", 4.2}});
+}
+
+/// DeepSpeed's own Adam over a checkpointed fp32 model under ZeRO-2 reserves 7.6 % more, for a
+/// cause that is not known.
+TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
+  expect_within(Kind::later_own, {{"deepspeed stage 2", 7.6}});
 }
 
 /// The same page: most with parameters and states on the host.

@@ -15,7 +15,8 @@ namespace shardplan {
 /// with a later bucket. Of 19 runs each had one of the three, to 2.5 %, 13 of them to 0.3.
 struct DdpRebuild {
   std::vector<Event> made;  ///< when the second forward pass begins
-  std::vector<Event> held;  ///< dropped when the second backward pass begins
+  std::vector<Event>
+      held;  ///< goes by chance (Chance): usually when the second backward pass begins
 };
 
 struct BucketOptions {

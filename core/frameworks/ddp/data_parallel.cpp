@@ -177,18 +177,19 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   b.resident(Category::master_parameters, master);
 
   const std::vector<SegmentRepeat> forward = whole_segments(run);
-  Hooks hooks{
-      views, !ddp && plan.compiles_whole(), precision.gradients, {model, run, forward}};
+  Hooks hooks{views, !ddp && plan.compiles_whole(), precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
+    if (!rebuild.made.empty()) b.once(2, rebuild.held, Chance::soonest);
     b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
-    if (last) b.once(2, std::exchange(rebuild.held, {}));
+    if (last) b.once(2, rebuild.held, Chance::usual);
     emit_backward(b, model, run, backward, hooks);
+    if (last) b.once(2, rebuild.held, Chance::latest);
     hooks.end_pass(b, gradients);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);

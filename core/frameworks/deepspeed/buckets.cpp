@@ -9,13 +9,13 @@ namespace shardplan {
 std::vector<bool> summed_apart(const Model& model, const ModelRun& run) {
   std::vector<bool> apart(model.parameters.size(), false);
   for (const SegmentRun& s : run.segments) {
-    const TapeEvent* made = nullptr;  // the block asked for last
+    const TapeEvent* made = nullptr;  // the gradient that was made last, and is there
     for (const TapeEvent& e : s.backward.backward) {
-      if (e.kind == TapeEvent::Kind::alloc) made = &e;
-      if (e.kind == TapeEvent::Kind::free) made = nullptr;
+      const bool gradient = e.category == Category::gradients;
+      if (e.kind == TapeEvent::Kind::alloc && gradient) made = &e;
+      if (e.kind == TapeEvent::Kind::free && made != nullptr && e.id == made->id) made = nullptr;
       if (e.kind != TapeEvent::Kind::gradient) continue;
-      apart[static_cast<std::size_t>(e.id)] =
-          made != nullptr && made->category == Category::gradients && made->bytes == e.bytes;
+      apart[static_cast<std::size_t>(e.id)] = made != nullptr && made->bytes == e.bytes;
       made = nullptr;
     }
   }

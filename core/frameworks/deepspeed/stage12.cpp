@@ -427,7 +427,9 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   }
   program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
-  if (plan.trainer->keeps_build_cache) make_in_first_step(b, program.build, run);
+  // With states on the host nothing large is asked for in a step that a workspace could be in the
+  // way of: both are there from the beginning.
+  if (plan.trainer->keeps_build_cache && !z.offload) make_in_first_step(b, program.build, run);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 
@@ -437,6 +439,8 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
     emit_stage1(b, z);
   }
   emit_step(b, z);
+  for (EventsOfOneStep& once : program.once)
+    if (z.offload && once.workspace > 0) once = {};
   return program;
 }
 

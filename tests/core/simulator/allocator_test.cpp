@@ -286,6 +286,35 @@ void expect_same_as_alone(const std::vector<Program>& programs) {
   }
 }
 
+// The second step makes a new bucket of 200 MiB. If the old one goes before the second activation,
+// that finds its place; if later, it takes a segment more than the first step did.
+TEST(ReservedRuns, KnowThatABlockGoesByChance) {
+  Program program;
+  ProgramBuilder b(program);
+  Event old;
+  old.category = Category::communication_buffers;
+  old.bytes = 200 * kMiB;
+  old.name = 0;
+  program.build = {old};
+  Event made = old;
+  made.name = kUnnamed;
+  old.kind = Event::Kind::free;
+  b.begin_phase(Phase::forward);
+  b.once(2, {old}, Chance::soonest);
+  b.once(2, {made});
+  b.alloc(Category::activations, 200 * kMiB);
+  b.once(2, {old}, Chance::usual);
+  b.alloc(Category::activations, 200 * kMiB);
+  b.once(2, {old}, Chance::latest);
+  b.free(Category::activations, 400 * kMiB);
+  b.end_phase(Phase::forward);
+  const std::vector<PacedProgram> alone{{&program, {}}};
+  const ReservedRuns runs = reserved_runs(alone, {}).front();
+  EXPECT_EQ(runs.spare().reserved, 600 * kMiB);
+  EXPECT_EQ(runs.least(), 600 * kMiB);
+  EXPECT_EQ(runs.most(), 800 * kMiB);
+}
+
 // A gradient of 200 MiB finds the place of an activation that is as large. Of 1.6 % less the
 // activation's segment has 198 MiB, and the gradient takes another one.
 TEST(ReservedRuns, KnowThatAPlaceHangsOnAFewBytes) {
