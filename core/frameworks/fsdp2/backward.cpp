@@ -24,7 +24,8 @@ void Fsdp2Backward::start(ProgramBuilder& b) {
   }
   // The root's hook is its result's, the loss. Without parameters of its own it gathers nothing
   // ahead: a head in a unit apart does, whose result are the logits.
-  waits_for_head = root.tensors.empty() || f.plan.trainer->shards_ends_apart;
+  const bool has_head = !repeats.empty() && !f.units.is_block(repeats.front().segment);
+  waits_for_head = has_head && (root.tensors.empty() || f.plan.trainer->shards_ends_apart);
   if (!waits_for_head) gather_last_block(b);
 }
 

@@ -216,8 +216,7 @@ TEST(Rlhf, TheActorsThatDeepSpeedChatPublishedFit) {
           {"hybrid_engine", {{"max_out_tokens", 512}, {"release_inference_cache", true}}}}}});
     return estimate_rlhf(*job.rlhf, load_calibration()).verdict.gpu.fit;
   };
-  // The bound of iterations is 27 % above the estimate: the smaller GPU is said to be tight.
-  EXPECT_EQ(fits("opt-6.7b", "1xA100-SXM4-40GB"), Fit::tight);
+  EXPECT_EQ(fits("opt-6.7b", "1xA100-SXM4-40GB"), Fit::fits);
   EXPECT_EQ(fits("opt-13b", "1xA100-SXM4-80GB"), Fit::fits);
   EXPECT_EQ(fits("opt-30b", "1xA100-SXM4-40GB"), Fit::does_not_fit);
 }
@@ -259,8 +258,8 @@ TEST(Rlhf, MeetsThePeaksOfTrlsTrainers) {
     EXPECT_LT(error, 0.02) << name;
     sum += std::abs(error);
   }
-  ASSERT_EQ(errors.size(), 13U);
-  EXPECT_LE(sum / 13, 0.01);
+  ASSERT_EQ(errors.size(), 15U);
+  EXPECT_LE(sum / 15, 0.01);
 }
 
 }  // namespace
