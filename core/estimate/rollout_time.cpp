@@ -129,7 +129,6 @@ double mapping_seconds(const RolloutEngine& engine, const EngineMemory& memory) 
 /// What the host does while the GPU waits: maps memory, hands tensors over, and what is the
 /// trainer's own around the answers, all in turn.
 void add_host(TimeEstimate& sum, const Rlhf& rlhf, const Answers& a) {
-  constexpr double kCall = 0.83e-6;
   const RolloutEngine& engine = *rlhf.rollout;
   const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
   const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
@@ -139,7 +138,7 @@ void add_host(TimeEstimate& sum, const Rlhf& rlhf, const Answers& a) {
   if (trainer.loads_each_tensor)
     seconds += static_cast<double>(handed_tensors(rlhf.roles.front().model)) *
                engine.engine->host.tensor_seconds;
-  seconds += kCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
+  seconds += kPythonCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
   sum.step_seconds += seconds;
   sum.idle_seconds += seconds;
 }

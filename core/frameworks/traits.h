@@ -123,7 +123,7 @@ struct FrameworkTraits {
   /// The workspace of autograd's thread comes with the first product of the first backward pass,
   /// where nothing multiplied before (TrainerDescription::starts_cold): seen in histories of
   /// allocations. Elsewhere it is taken to be there from the beginning.
-  bool makes_workspace_late = false;
+  Required<bool (*)(const Plan&)> makes_workspace_late;
   /// What is wrong with a plan's pipeline or with its shard groups; nothing when both can be run
   /// and estimated.
   Required<std::optional<DivisionProblem> (*)(const Plan&)> pipeline_problem;

@@ -122,7 +122,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.tiles = tiles_of(segment, plan);
   options.offloading = plan.activation_offloading;
   options.last_segment = &segment == &model.segments.back();
-  const bool late = framework.makes_workspace_late && plan.trainer->starts_cold;
+  const bool late = framework.makes_workspace_late(plan) && plan.trainer->starts_cold;
   if (options.last_segment && late) options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   const Gpu& gpu = plan.cluster.gpu;

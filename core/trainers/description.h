@@ -30,9 +30,13 @@ struct EmptiesCache {
   bool around_training = false;        ///< before and after each model's turn
 };
 
+/// Seconds of a Python call on the machine that the host's times were counted on (docs/explanation/
+/// time.md, "What frameworks ask of the host").
+inline constexpr double kPythonCall = 0.83e-6;
+
 /// What a trainer's own Python takes in an iteration around an engine's answers, while nothing else
 /// goes on: prompts as tokens, answers as text and as tensors, rewards that cost nothing, means
-/// that are logged. In Python calls of 0.83 microseconds.
+/// that are logged. In calls of kPythonCall.
 struct AnswersHost {
   double calls = 0, of_answer = 0, of_token = 0;
 };

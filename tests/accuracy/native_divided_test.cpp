@@ -12,14 +12,6 @@
 namespace shardplan::native_divided_test {
 namespace {
 
-void expect_to_the_byte(const std::string& list, std::size_t records) {
-  const RecordList asked = records_asked_for({list});
-  ASSERT_TRUE(asked.bad.empty());
-  PeakErrors errors;
-  for (const Record& r : asked.records) errors.add(r);
-  expect_within(errors, records, 0, 0);
-}
-
 TEST(NativeExperts, AllocateWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_experts", 9);
 }

@@ -45,4 +45,9 @@ inline void expect_within(const PeakErrors& errors, std::size_t count, double me
   EXPECT_LE(errors.largest, largest) << "percent, " << errors.worst;
 }
 
+/// All of a case list's records allocated what was predicted.
+inline void expect_to_the_byte(const std::string& list, std::size_t records) {
+  expect_within(peak_errors(records_asked_for({list})), records, 0, 0);
+}
+
 }  // namespace shardplan

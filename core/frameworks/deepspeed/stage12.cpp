@@ -286,9 +286,10 @@ struct Hooks1 {
     }
     ++taken.tensors;
     taken.elements += bytes / z.e.b;
-    const bool last = use == GradientUse::last;
-    if (last) b.transient(Category::gradients, bytes);
-    if (!last) b.alloc(Category::gradients, bytes);
+    if (use == GradientUse::last)
+      b.transient(Category::gradients, bytes);
+    else
+      b.alloc(Category::gradients, bytes);
     if (z.accumulates_whole && !accumulating) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
     if (z.accumulates_whole || accumulating) b.free(Category::gradients, bytes);
   }
@@ -427,8 +428,6 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   }
   program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
-  // With states on the host nothing large is asked for in a step that a workspace could be in the
-  // way of: both are there from the beginning.
   if (plan.trainer->keeps_build_cache && !z.offload) make_in_first_step(b, program.build, run);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
@@ -439,8 +438,6 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
     emit_stage1(b, z);
   }
   emit_step(b, z);
-  for (EventsOfOneStep& once : program.once)
-    if (z.offload && once.workspace > 0) once = {};
   return program;
 }
 

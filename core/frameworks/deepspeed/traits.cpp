@@ -24,6 +24,13 @@ void build_deepspeed(const Plan& plan, BuildOptions& options) {
   options.moe = moe;
 }
 
+/// With optimizer states on the host, up to stage 2, nothing large is asked for in a step that a
+/// workspace could be in the way of: both are there from the beginning.
+bool deepspeed_makes_workspace_late(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  return zero.stage == 3 || zero.offload_optimizer.device == OffloadDevice::none;
+}
+
 ExpertExchange deepspeed_experts(const Plan& plan) {
   return plan.framework.deepspeed.moe ? ExpertExchange::slots : ExpertExchange::autoep;
 }
@@ -101,7 +108,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .divides_tokens = false,
     .divides_experts = false,
     .balance = StageBalance::parameters,
-    .makes_workspace_late = true,
+    .makes_workspace_late = deepspeed_makes_workspace_late,
     .pipeline_problem = deepspeed_pipeline_problem,
     .sharding_problem = deepspeed_sharding_problem,
     .build = build_deepspeed,

@@ -138,6 +138,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .divides_tokens = false,
     .divides_experts = false,
     .balance = StageBalance::blocks,
+    .makes_workspace_late = usual::never,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = fsdp1_problem,
     .build = usual::builds_as_written,

@@ -98,6 +98,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .divides_experts = true,
     .balance = StageBalance::blocks,
     .runs_towers_whole = true,
+    .makes_workspace_late = usual::never,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = megatron_sharding_problem,
     .build = build_megatron,

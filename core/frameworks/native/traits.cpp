@@ -94,6 +94,7 @@ constinit const FrameworkTraits kNativeTraits{
     .divides_tokens = true,
     .divides_experts = false,
     .balance = StageBalance::blocks,
+    .makes_workspace_late = usual::never,
     .pipeline_problem = native_pipeline_problem,
     .sharding_problem = native_sharding_problem,
     .build = usual::builds_as_written,

@@ -42,7 +42,7 @@ constinit const FrameworkTraits kSingleTraits{
     .divides_tokens = false,
     .divides_experts = false,
     .balance = StageBalance::blocks,
-    .makes_workspace_late = true,
+    .makes_workspace_late = usual::always,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = usual::no_sharding_problem,
     .build = usual::builds_as_written,
