@@ -50,6 +50,31 @@ struct EngineSleep {
   double wakes_bytes_per_second = 0, sleeps_bytes_per_second = 0;
 };
 
+/// Tiles of an engine's kernel for experts, in passes of so many tokens at most.
+struct ExpertTile {
+  std::int64_t most_tokens = 0;
+  std::int64_t rows = 0;  ///< of an expert that are computed together
+  double rate = 0;        ///< of the tensor cores' peak that such tiles reach
+};
+
+/// An engine's kernel for experts whose tiles are known (core/serving/expert_products.h). The last
+/// tile of each row is that of all larger passes.
+struct ExpertKernel {
+  std::array<ExpertTile, 4> wide = {};    ///< operands of 16 bits
+  std::array<ExpertTile, 2> narrow = {};  ///< of fp8 in blocks of 128 x 128
+  double memory_share = 0;  ///< of the memory's rate, what it reads weights at; 0: not known
+  double seconds = 0;       ///< of a call beside what it moves and computes
+};
+
+/// vLLM 0.25's, without a configuration for the GPU (model_executor/layers/fused_moe/fused_moe.py,
+/// get_default_config). Shares and seconds are fitted to every second of 112 shapes on an H100
+/// (data/measurements/rates/h100/h100-vllm-experts.json): docs/explanation/serving.md.
+inline constexpr ExpertKernel kVllmExperts{
+    .wide = {{{32, 16, 0.3}, {96, 32, 0.3}, {512, 64, 0.5}, {0, 128, 0.62}}},
+    .narrow = {{{64, 16, 0.2}, {0, 64, 0.28}}},
+    .memory_share = 0.9,
+    .seconds = 3.5e-6};
+
 /// What an engine does unless it is told otherwise.
 struct EngineDescription {
   std::string_view name;     ///< in jobs
@@ -95,8 +120,10 @@ struct EngineDescription {
   /// Of each step of an exchange from GPU to GPU beside the library's: kernels that a host starts
   /// one by one come to it at different times on each GPU.
   double exchange_step_seconds = 0;
-  /// Of the rate of other products, what its kernel for experts reaches.
+  /// Of the rate of other products, what its kernel for experts reaches where its tiles are not
+  /// known, or do not take the weights' format.
   double expert_rate = 1;
+  ExpertKernel experts = {};
   /// Between two passes that the next one's scheduling does not hide. Assumed.
   double pass_seconds = 0.5e-3;
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
@@ -140,6 +167,7 @@ inline constexpr EngineDescription kVllm{
              .tensor_seconds = 0.327e-3},
     .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
     .expert_rate = 0.3,  // docs/explanation/serving.md
+    .experts = kVllmExperts,
     .finds_in_pass = true,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",

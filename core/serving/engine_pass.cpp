@@ -10,6 +10,7 @@
 #include "rollout/graphs.h"
 #include "rollout/packed_products.h"
 #include "serving/exchange.h"
+#include "serving/expert_products.h"
 
 namespace shardplan {
 namespace {
@@ -63,18 +64,26 @@ double product_bytes(const Kernel& p, double weight_bytes) {
          ((m * k + m * n) * static_cast<double>(size_of(DType::bf16)) + k * n * weight_bytes);
 }
 
+/// Of one weight, or of as many as there are experts.
+bool of_experts(const Kernel& product) {
+  return product.batch > 1;
+}
+
 /// In front of a product: its operands are made from the last product's result, and read and
-/// written once on the way.
+/// written once on the way. A layer's first product of experts reads the tokens' rows where they
+/// are.
 double bytes_between(const Kernel& before, const Kernel& after) {
   const auto rows = [](const Kernel& p) { return static_cast<double>(p.m * p.batch); };
-  return static_cast<double>(size_of(DType::bf16)) * (rows(before) * static_cast<double>(before.n) +
-                                                      rows(after) * static_cast<double>(after.k));
+  const double read = rows(before) * static_cast<double>(before.n);
+  const bool gathers = of_experts(after) && !of_experts(before);
+  const double made = gathers ? 0 : rows(after) * static_cast<double>(after.k);
+  return static_cast<double>(size_of(DType::bf16)) * (read + made);
 }
 
 /// Experts whose rows a pass has: each of its rows goes to some, in the mean to all alike. The
 /// weights of the others are not read.
 Kernel of_experts_hit(Kernel product, double filled) {
-  if (product.batch <= 1) return product;
+  if (!of_experts(product)) return product;
   const auto experts = static_cast<double>(product.batch);
   const double rows = filled * static_cast<double>(product.m) * experts;
   product.batch = whole(experts * (1 - std::pow(1 - 1 / experts, rows)));
@@ -119,7 +128,7 @@ double ServedNetwork::cache_bytes(double tokens) const {
 double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) const {
   const Quantization stored = plan_.workload.generation.weights;
   const double experts = plan_.workload.generation.engine->engine->expert_rate;
-  const GpuPeaks peaks = product.batch > 1 ? slower(peaks_, experts) : peaks_;
+  const GpuPeaks peaks = of_experts(product) ? slower(peaks_, experts) : peaks_;
   if (!in_blocks || stored == Quantization::none)
     return kernel_seconds(product, peaks, rates_.kernels);
   const NumberFormat& format = format_of(stored);
@@ -140,9 +149,27 @@ double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) con
       rates_.kernels.product.seconds + moved / (rates_.kernels.product.memory * peaks_.memory));
 }
 
-/// `filled`: the share of rows that is not there to fill up the pass.
-void ServedNetwork::add_products(EnginePassTime& time, const PackedProducts& products,
-                                 double filled) const {
+/// By the engine's own kernel, where its tiles are known and take what the weights are stored in.
+/// `asked`: all but the product's own sizes.
+std::optional<double> ServedNetwork::tiled_seconds(const Kernel& product, bool in_blocks,
+                                                   ExpertProduct asked) const {
+  const ExpertKernel& kernel = plan_.workload.generation.engine->engine->experts;
+  if (!of_experts(product) || kernel.memory_share <= 0) return std::nullopt;
+  const Quantization stored = in_blocks ? plan_.workload.generation.weights : Quantization::none;
+  const bool narrow = format_of(stored).rate == PeakRate::fp8 && peaks_.fp8 > 0;
+  if (!narrow && stored != Quantization::none) return std::nullopt;
+  asked.n = static_cast<double>(product.n);
+  asked.k = static_cast<double>(product.k);
+  asked.bytes = static_cast<double>(size_of(narrow ? DType::e4m3 : DType::bf16));
+  return expert_seconds(asked, kernel, narrow ? peaks_.fp8 : peaks_.half, peaks_.memory);
+}
+
+/// `rows`: of the pass, those that fill it up left out.
+void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment,
+                                 double rows) const {
+  const PackedProducts products = packed_products(segment);
+  ExpertProduct experts{experts_of(*segment.segment, model())};
+  experts.tokens = rows;
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
@@ -151,8 +178,13 @@ void ServedNetwork::add_products(EnginePassTime& time, const PackedProducts& pro
     const Kernel& before = products.kernels[i == 0 ? products.kernels.size() - 1 : i - 1];
     const double bytes = bytes_between(before, p);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
+    experts.gathered = !of_experts(before);
+    const auto tiled = tiled_seconds(p, products.in_blocks, experts);
     time.products +=
-        products.repeat * product_seconds(of_experts_hit(p, filled), products.in_blocks);
+        products.repeat *
+        (tiled ? *tiled
+               : product_seconds(of_experts_hit(p, rows / static_cast<double>(padded(rows))),
+                                 products.in_blocks));
     time.between +=
         products.repeat * products.before[i] * (fused.seconds + bytes / (share * peaks_.memory));
   }
@@ -174,7 +206,7 @@ void ServedNetwork::add_exchanges(EnginePassTime& time, const SegmentRun& segmen
 void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
   const ModelRun run = run_of(padded(rows), 1, 0);
   for (std::size_t i = 0; i + 1 < run.segments.size(); ++i) {
-    add_products(time, packed_products(run.segments[i]), rows / static_cast<double>(padded(rows)));
+    add_products(time, run.segments[i], rows);
     add_exchanges(time, run.segments[i]);
   }
 }
@@ -185,7 +217,7 @@ void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
 /// vocabulary in fp32 for each of its passes.
 void ServedNetwork::add_head(EnginePassTime& time, double rows) const {
   const ModelRun run = run_of(padded(rows), 1, 0);
-  add_products(time, packed_products(run.segments.back()), 1);
+  add_products(time, run.segments.back(), rows);
   add_exchanges(time, run.segments.back());
   const MemoryRate& r =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "lowering/rank_model.h"
 #include "model/model.h"
 #include "plan/plan.h"
-#include "rollout/packed_products.h"
+#include "serving/expert_products.h"
 #include "timing/kernel_time.h"
 #include "timing/rates.h"
 
@@ -60,7 +60,9 @@ class ServedNetwork {
   double again_seconds(double bytes) const;
   ModelRun run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const;
   double product_seconds(const Kernel& product, bool in_blocks) const;
-  void add_products(EnginePassTime& time, const PackedProducts& products, double filled) const;
+  std::optional<double> tiled_seconds(const Kernel& product, bool in_blocks,
+                                      ExpertProduct asked) const;
+  void add_products(EnginePassTime& time, const SegmentRun& segment, double rows) const;
 
   const Model& model() const { return share_.model(); }
 
@@ -68,7 +70,6 @@ class ServedNetwork {
   RankModel share_;
   TimeRates rates_;
   GpuPeaks peaks_;
-  double cache_of_one_ = 0;  ///< bytes of a token in layers that attend to everything
 };
 
 }  // namespace shardplan

@@ -2,6 +2,7 @@
 and what adds an expert's results after it, timed by the GPU alone. Writes one `shardplan.rates/1` record.
 
     python vllm_experts.py --output h100-vllm-experts.json
+    python vllm_experts.py --output h100-vllm-experts-2025.json --tiles-of-2025
 
 Rows go to experts at random, all alike. Kernels are first compiled by so many processes at once (--processes), then
 timed one after the other. A rate says whether vLLM has a configuration for its shape on this GPU ("tuned") or takes
@@ -20,14 +21,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 SHAPES = [(128, 8, 768, 2048), (128, 8, 384, 2048), (128, 8, 384, 4096), (128, 8, 192, 4096), (8, 2, 14336, 4096),
           (8, 2, 7168, 4096), (8, 2, 1792, 4096), (64, 8, 1024, 2048), (32, 4, 2880, 2880), (128, 8, 1408, 4096),
           (160, 8, 192, 5120)]
-# Blocks of 128 x 128 in fp8: DeepSeek-V3 on eight GPUs, Qwen3-30B-A3B, Qwen3-235B on four, GLM-4.5-Air on two.
-BLOCK_SHAPES = [(256, 8, 256, 7168), (128, 8, 768, 2048), (128, 8, 384, 4096), (128, 8, 704, 4096)]
+# Blocks of 128 x 128 in fp8: DeepSeek-V3 on eight GPUs, Qwen3-30B-A3B, Qwen3-235B on four.
+BLOCK_SHAPES = [(256, 8, 256, 7168), (128, 8, 768, 2048), (128, 8, 384, 4096)]
+SHAPES_OF_2025 = [(128, 8, 768, 2048), (8, 2, 14336, 4096), (128, 8, 1408, 4096), (160, 8, 192, 5120)]
+BLOCK_SHAPES_OF_2025 = [(128, 8, 384, 4096)]
 TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 8192]
 BLOCK = 128
 
 
-def points():
-    for blocks, shapes in ((False, SHAPES), (True, BLOCK_SHAPES)):
+def points(of_2025):
+    wide, narrow = (SHAPES_OF_2025, BLOCK_SHAPES_OF_2025) if of_2025 else (SHAPES, BLOCK_SHAPES)
+    for blocks, shapes in ((False, wide), (True, narrow)):
         for shape in shapes:
             for tokens in TOKENS:
                 yield blocks, shape, tokens
@@ -78,6 +82,15 @@ def tiles_of(blocks, shape, tokens):
     return bool(tuned), config
 
 
+def tiles_of_2025(blocks, shape, tokens):
+    """vLLM 0.11 and SGLang 0.5, fused_moe.py, get_default_config."""
+    if blocks:
+        return {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": BLOCK, "BLOCK_SIZE_K": BLOCK, "GROUP_SIZE_M": 32, "SPLIT_K": 1,
+                "num_warps": 4, "num_stages": 3}
+    m, n, k, group = (16, 32, 64, 1) if tokens <= shape[0] else (64, 64, 32, 8)
+    return {"BLOCK_SIZE_M": m, "BLOCK_SIZE_N": n, "BLOCK_SIZE_K": k, "GROUP_SIZE_M": group, "SPLIT_K": 1}
+
+
 def kernels_of(work):
     """Seconds of each kernel of one call, in order of time."""
     import torch
@@ -96,10 +109,13 @@ def kernels_of(work):
             for name, times in sorted(sums.items(), key=lambda item: -sum(item[1]))]
 
 
-def each(chosen, visit):
+def each(chosen, of_2025, visit):
     """`visit(blocks, shape, tokens, work, hit)` for the points; a shape's weights are made once."""
+    import contextlib
+
     import torch
     from vllm.config import VllmConfig, set_current_vllm_config
+    from vllm.model_executor.layers.fused_moe import override_config
 
     made, weights = None, None
     with set_current_vllm_config(VllmConfig()):
@@ -109,20 +125,23 @@ def each(chosen, visit):
                 torch.cuda.empty_cache()
                 made, weights = (blocks, shape), weights_of(blocks, shape)
             hit, work = work_of(blocks, shape, tokens, weights)
-            visit(blocks, shape, tokens, work, hit)
+            tiles = (override_config(tiles_of_2025(blocks, shape, tokens)) if of_2025
+                     else contextlib.nullcontext())
+            with tiles:
+                visit(blocks, shape, tokens, work, hit)
 
 
-def compile_all(index, processes):
+def compile_all(index, processes, of_2025):
     import torch
 
     def once(blocks, shape, tokens, work, hit):
         work()
         torch.cuda.synchronize()
 
-    each(list(points())[index::processes], once)
+    each(list(points(of_2025))[index::processes], of_2025, once)
 
 
-def measure(output):
+def measure(output, of_2025):
     import vllm
     from environment import environment
     from timing import gpu_seconds
@@ -142,7 +161,7 @@ def measure(output):
         with open(output, "w", encoding="utf-8") as file:
             json.dump(record, file)
 
-    each(points(), timed)
+    each(points(of_2025), of_2025, timed)
 
 
 if __name__ == "__main__":
@@ -150,13 +169,13 @@ if __name__ == "__main__":
     parser.add_argument("--output", required=True)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--compile", type=int, help="compile the kernels of this process and end")
+    parser.add_argument("--tiles-of-2025", action="store_true")
     options = parser.parse_args()
     if options.compile is not None:
-        compile_all(options.compile, options.processes)
+        compile_all(options.compile, options.processes, options.tiles_of_2025)
     else:
-        compiling = [subprocess.Popen([sys.executable, __file__, "--output", options.output, "--processes",
-                                       str(options.processes), "--compile", str(i)])
+        compiling = [subprocess.Popen([sys.executable, *sys.argv, "--compile", str(i)])
                      for i in range(options.processes)]
         for process in compiling:
             process.wait()
-        measure(options.output)
+        measure(options.output, options.tiles_of_2025)

@@ -1,0 +1,68 @@
+#include "serving/expert_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace shardplan {
+namespace {
+
+ExpertTile tile_of(std::span<const ExpertTile> tiles, double tokens) {
+  return *std::find_if(tiles.begin(), tiles.end() - 1, [&](const ExpertTile& tile) {
+    return tokens <= static_cast<double>(tile.most_tokens);
+  });
+}
+
+}  // namespace
+
+/// Work of such a product is rows of a token times an expert's weights.
+LayerExperts experts_of(const Segment& segment, const Model& model) {
+  for (const Op& op : segment.graph.ops()) {
+    if (op.kind != OpKind::grouped_linear) continue;
+    const Parameter& weight = model.parameters[static_cast<std::size_t>(op.weight)];
+    if (weight.shape.size() != 3) continue;
+    const std::int64_t experts = weight.shape.front();
+    const std::int64_t each = std::max<std::int64_t>(1, weight.numel / experts);
+    const double work = static_cast<double>(op.work.per) / static_cast<double>(op.work.shards);
+    return {static_cast<double>(experts), work / static_cast<double>(each)};
+  }
+  return {};
+}
+
+double experts_hit(const ExpertProduct& product) {
+  const double missed = std::max(0.0, 1 - product.of_token / product.experts);
+  return product.experts * (1 - std::pow(missed, product.tokens));
+}
+
+double expert_tiles(const ExpertProduct& product, std::int64_t rows) {
+  const double mean = product.tokens * product.of_token / product.experts;
+  const auto tile = static_cast<double>(rows);
+  constexpr double kMany = 300;  // rows of which the last tile is half full in the mean
+  if (mean > kMany) return product.experts * (mean / tile + 0.5);
+  // P(r) from r to r + 1, until what is left no longer counts.
+  const double last = mean + 10 * std::sqrt(mean) + 20;
+  double tiles = 0, chance = std::exp(-mean);
+  for (double r = 1; r < last; ++r) {
+    chance *= mean / r;
+    tiles += chance * std::ceil(r / tile);
+  }
+  return product.experts * tiles;
+}
+
+double expert_seconds(const ExpertProduct& product, const ExpertKernel& kernel, double peak,
+                      double memory) {
+  constexpr double kHalf = 2;  // bytes of operands and results
+  const bool narrow = product.bytes < kHalf;
+  const ExpertTile tile =
+      narrow ? tile_of(kernel.narrow, product.tokens) : tile_of(kernel.wide, product.tokens);
+  const double rows = product.tokens * product.of_token;
+  const double read = (product.gathered ? product.tokens : rows) * product.k;
+  const double moved = experts_hit(product) * product.n * product.k * product.bytes +
+                       kHalf * rows * product.n + std::min(kHalf, product.bytes) * read;
+  const double padded = expert_tiles(product, tile.rows) * static_cast<double>(tile.rows);
+  const double moving = moved / (kernel.memory_share * memory);
+  const double computing = 2 * padded * product.n * product.k / (tile.rate * peak);
+  return kernel.seconds + std::hypot(moving, computing);
+}
+
+}  // namespace shardplan
