@@ -70,13 +70,11 @@ bool of_experts(const Kernel& product) {
 }
 
 /// In front of a product: its operands are made from the last product's result, and read and
-/// written once on the way. A layer's first product of experts reads the tokens' rows where they
-/// are.
-double bytes_between(const Kernel& before, const Kernel& after) {
+/// written once on the way, unless they are gathered: the tokens' own rows, read where they are.
+double bytes_between(const Kernel& before, const Kernel& after, bool gathered) {
   const auto rows = [](const Kernel& p) { return static_cast<double>(p.m * p.batch); };
   const double read = rows(before) * static_cast<double>(before.n);
-  const bool gathers = of_experts(after) && !of_experts(before);
-  const double made = gathers ? 0 : rows(after) * static_cast<double>(after.k);
+  const double made = gathered ? 0 : rows(after) * static_cast<double>(after.k);
   return static_cast<double>(size_of(DType::bf16)) * (read + made);
 }
 
@@ -176,10 +174,10 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
     const Kernel& p = products.kernels[i];
     // The first of a layer follows the last of the layer before.
     const Kernel& before = products.kernels[i == 0 ? products.kernels.size() - 1 : i - 1];
-    const double bytes = bytes_between(before, p);
-    const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
     experts.gathered = !of_experts(before);
     const auto tiled = tiled_seconds(p, products.in_blocks, experts);
+    const double bytes = bytes_between(before, p, tiled && experts.gathered);
+    const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
     time.products +=
         products.repeat *
         (tiled ? *tiled

@@ -37,7 +37,7 @@ double experts_hit(const ExpertProduct& product) {
 double expert_tiles(const ExpertProduct& product, std::int64_t rows) {
   const double mean = product.tokens * product.of_token / product.experts;
   const auto tile = static_cast<double>(rows);
-  constexpr double kMany = 300;  // rows of which the last tile is half full in the mean
+  constexpr double kMany = 600;  // rows of which the last tile is half full in the mean
   if (mean > kMany) return product.experts * (mean / tile + 0.5);
   // P(r) from r to r + 1, until what is left no longer counts.
   const double last = mean + 10 * std::sqrt(mean) + 20;

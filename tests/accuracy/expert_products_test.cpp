@@ -1,6 +1,6 @@
 // Experts as vLLM multiplies them, timed on an H100
-// (data/measurements/rates/h100/h100-vllm-experts.json), against the tiles of its kernel. Rates were
-// fitted to every second shape.
+// (data/measurements/rates/h100/h100-vllm-experts.json), against the tiles of its kernel. Rates
+// were fitted to every second shape.
 #include "serving/expert_products.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ double number(const Json& row, const char* key) {
 
 std::vector<Shape> shapes(const std::string& dtype) {
   std::vector<Shape> all;
-  const Json record = read_json_file(
-      SHARDPLAN_SOURCE_DIR "/data/measurements/rates/h100/h100-vllm-experts.json");
+  const Json record =
+      read_json_file(SHARDPLAN_SOURCE_DIR "/data/measurements/rates/h100/h100-vllm-experts.json");
   for (const Json& row : record.at("rates")) {
     if (row.at("dtype").get<std::string>() != dtype) continue;
     const double width = number(row, "width"), hidden = number(row, "hidden");

@@ -33,8 +33,8 @@ TEST(ExpertProducts, TilesHoldTheRowsOfAnExpert) {
 
 /// Where sums of chances end and the rule for many rows begins, tiles do not jump.
 TEST(ExpertProducts, ManyRowsGoOnAsFewDo) {
-  const double below = expert_tiles(product(1, 1, 299.9), 64);
-  const double above = expert_tiles(product(1, 1, 300.1), 64);
+  const double below = expert_tiles(product(1, 1, 599.9), 64);
+  const double above = expert_tiles(product(1, 1, 600.1), 64);
   EXPECT_NEAR(below, above, 0.05);
 }
 
