@@ -58,8 +58,18 @@ bool judges(const Json& row) {
   return row.value("session", 1) == 2;
 }
 
+/// Networks with experts, predicted unseen with the tiles of vLLM's kernel.
+bool has_experts(const Json& row) {
+  return row.value("session", 1) == 3;
+}
+
+/// Of GLM random weights send all tokens to the same experts, whose weights are few.
+bool uses_few_experts(const Json& row) {
+  return row.at("name").get<std::string>().find("glm-4.5") != std::string::npos;
+}
+
 TEST(EngineRecords, CountsBlocks) {
-  ASSERT_EQ(rows().size(), 11U);
+  ASSERT_EQ(rows().size(), 15U);
   for (const Json& row : rows()) {
     const Estimate e = estimated(row, row.at("loads").at(0));
     const double blocks =
@@ -70,7 +80,11 @@ TEST(EngineRecords, CountsBlocks) {
     RecordProperty(name + ", blocks", std::to_string(blocks));
     RecordProperty(name + ", weights", std::to_string(weights));
     EXPECT_LE(blocks, 0.006) << name;
-    EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026 : judges(row) ? -0.009 : -0.004) << name;
+    EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026
+                      : has_experts(row)       ? -0.031  // GLM's profile is said to take more
+                      : judges(row)            ? -0.009
+                                               : -0.004)
+        << name;
     // Tensors of a few MB do not fill the allocator's segments of 20 MiB.
     EXPECT_LE(weights, 0) << name;
     EXPECT_GE(weights, -0.045) << name;
@@ -85,7 +99,11 @@ TEST(EngineRecords, HoldsWhatTheGpuHeld) {
     const double off = static_cast<double>(e.device.point) / held - 1;
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
-    EXPECT_GE(off, counts_dropped_head(row) ? -0.017 : judges(row) ? -0.004 : -0.002) << name;
+    EXPECT_GE(off, counts_dropped_head(row) ? -0.017
+                   : has_experts(row)       ? -0.007
+                   : judges(row)            ? -0.004
+                                            : -0.002)
+        << name;
     EXPECT_LE(off, 0.007) << name;
   }
 }
@@ -101,7 +119,7 @@ struct Mean {
 };
 
 TEST(EngineRecords, AnswersAsFast) {
-  Mean tokens, all, judged_tokens, judged_all;
+  Mean tokens, all, judged_tokens, judged_all, expert_tokens, expert_all;
   for (const Json& row : rows())
     for (const Json& load : row.at("loads")) {
       const ServingEstimate s = *estimated(row, load).serving;
@@ -114,9 +132,20 @@ TEST(EngineRecords, AnswersAsFast) {
       RecordProperty(name + ", a token", std::to_string(token));
       RecordProperty(name + ", all", std::to_string(rate));
       RecordProperty(name + ", first", std::to_string(first));
+      if (has_experts(row)) {
+        if (uses_few_experts(row) && load.at("batch").get<int>() > 1) continue;
+        expert_tokens.add(token);
+        expert_all.add(rate);
+        continue;
+      }
       (judges(row) ? judged_tokens : tokens).add(token);
       (judges(row) ? judged_all : all).add(rate);
     }
+  EXPECT_EQ(expert_tokens.count, 13);
+  RecordProperty("a token, experts", std::to_string(expert_tokens.error()));
+  RecordProperty("all, experts", std::to_string(expert_all.error()));
+  EXPECT_LE(expert_tokens.error(), 0.05);
+  EXPECT_LE(expert_all.error(), 0.125);
   EXPECT_EQ(tokens.count, 13);
   EXPECT_EQ(judged_tokens.count, 5);
   RecordProperty("a token", std::to_string(tokens.error()));
@@ -149,10 +178,10 @@ TEST(EngineRecords, CountsWhatStaysInItsShare) {
     const double off = static_cast<double>(memory.cache) / static_cast<double>(left) - 1;
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
-    EXPECT_NEAR(off, 0, judges(row) ? 0.009 : 0.007) << name;
+    EXPECT_NEAR(off, 0, has_experts(row) ? 0.043 : judges(row) ? 0.009 : 0.007) << name;
     ++judged;
   }
-  EXPECT_EQ(judged, 9);
+  EXPECT_EQ(judged, 13);
 }
 
 /// Most of the GPU that was in use after any moment, without what the measuring program's own
