@@ -41,6 +41,14 @@ struct AnswersHost {
   double calls = 0, of_answer = 0, of_token = 0;
 };
 
+/// How weights come to engines on GPUs of their own: NCCL broadcasts them from the trainer's first
+/// rank.
+struct ApartHandover {
+  bool all_ranks = false;       ///< the trainer's other ranks are in the group too
+  bool packed = false;          ///< tensors share a message; else each is one
+  bool single_experts = false;  ///< each expert's are tensors of their own, as in a checkpoint
+};
+
 struct TrainerDescription {
   std::string_view name;         ///< in jobs
   std::string_view words;        ///< for people
@@ -141,6 +149,7 @@ struct TrainerDescription {
   EmptiesCache empties_cache;
   /// Of an engine's answers it wants the log-probabilities of all tokens.
   bool asks_log_probabilities = false;
+  ApartHandover apart_handover;
   /// It gives the engine's loader one tensor at a time.
   bool loads_each_tensor = false;
   AnswersHost around_answers;

@@ -13,6 +13,7 @@
 #include "load/model.h"
 #include "load/options.h"
 #include "load/rollout.h"
+#include "lowering/rlhf/lower.h"
 #include "options/tables.h"
 #include "parallel/shard.h"
 #include "trainers/description.h"
@@ -70,12 +71,22 @@ class RlhfLoader {
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
     if (rlhf.rollout) note_engine(job);
+    if (rlhf.rollout && rlhf.rollout->gpus) add_engine_gpus(job.plan, *rlhf.rollout);
+    job.plan.updates = updates_of(rlhf);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
     return job;
   }
 
  private:
+  static void add_engine_gpus(Plan& plan, const RolloutEngine& engine) {
+    const std::int64_t of_node = plan.cluster.gpus_per_node;
+    plan.engine_gpus = *engine.gpus;
+    plan.engine_nodes = engine.same_machines
+                            ? static_cast<double>(*engine.gpus) / static_cast<double>(of_node)
+                            : static_cast<double>(ceil_div(*engine.gpus, of_node));
+  }
+
   void read_workload() {
     work_.choice("kind", {"rlhf"});
     const OptionInfo& option = info_of(rlhf_table(), "algorithm");

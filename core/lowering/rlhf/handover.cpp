@@ -26,10 +26,6 @@ std::int64_t parts_bytes(const Role& actor) {
   return checked_mul(largest, 2);
 }
 
-bool is_here(const RolloutEngine& engine) {
-  return engine.place == EnginePlace::colocated;
-}
-
 /// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
 /// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
 /// vllm_generation.py, _iter_named_params); beside it a copy of the tensor, where a trainer makes
@@ -39,7 +35,7 @@ std::int64_t handover_bytes(const Rlhf& rlhf) {
   const Plan& plan = actor.plan;
   if (is_sharded(plan) && !plan.trainer->divides_sequences) return parts_bytes(actor);
   const bool gathers = traits_of(plan).shards_parameters(plan);
-  const bool copies = plan.trainer->copies_handed_tensors && is_here(*rlhf.rollout);
+  const bool copies = plan.trainer->copies_handed_tensors && rlhf.rollout->at().shares_gpus;
   if (!gathers && !copies) return 0;
   std::int64_t all = 0, largest = 0;
   actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
@@ -118,7 +114,7 @@ void move_weights(ProgramBuilder& b, const RolloutEngine& engine, const EngineMe
 
 /// What an engine keeps on the GPU, or on the host, while others work.
 void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory& memory) {
-  if (!is_here(engine)) return;
+  if (!engine.at().shares_gpus) return;
   ProgramBuilder b(whole);
   b.resident(Category::workspace, engine.sleep_level > 0 ? memory.asleep : memory.activations);
   if (engine.sleep_level == 0) {
@@ -142,7 +138,7 @@ void answer(ProgramBuilder& b, const EngineMemory& memory, bool inside) {
 /// The judge wakes with weights of its own, which nobody hands over, and its whole cache (verl 0.8,
 /// experimental/reward_loop/reward_loop.py, compute_rm_score).
 void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
-  if (!is_here(judge.engine) || judge.engine.sleep_level == 0) return;
+  if (!judge.engine.sleeps()) return;
   const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
   b.alloc(Category::parameters, memory.weights, Stream::engine);
   answer(b, memory, inside);
@@ -154,7 +150,7 @@ void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
 Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
   const Role& actor = rlhf.roles.front();
-  const bool wakes = is_here(*rlhf.rollout) && rlhf.rollout->sleep_level > 0;
+  const bool wakes = rlhf.rollout->sleeps();
   Program program;
   ProgramBuilder b(program);
   const bool inside = actor.plan.trainer->has_engine_inside;
@@ -187,7 +183,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
 void add_processes(Program& whole, const Rlhf& rlhf) {
   const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
   const auto add = [&](const RolloutEngine& engine) {
-    if (is_here(engine) && !trainer.has_engine_inside)
+    if (engine.at().shares_gpus && !trainer.has_engine_inside)
       whole.engines_beside.push_back(engine.tensor_parallel);
   };
   if (rlhf.rollout) add(*rlhf.rollout);

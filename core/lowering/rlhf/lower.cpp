@@ -162,13 +162,21 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
 
 }  // namespace
 
+std::int64_t updates_of(const Rlhf& rlhf) {
+  if (!generates(rlhf.algorithm)) return 1;
+  const Workload& w = rlhf.roles.front().plan.workload;
+  return ceil_div(rlhf.generation.workload.micro_batch,
+                  checked_mul(w.micro_batch, w.gradient_accumulation));
+}
+
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> training, parts;
   for (const Role& role : rlhf.roles) {
     if (!role.trains) continue;
     const RankModel rank(role.model, role.plan);
     training.push_back({training_phase(rlhf, role), &role,
-                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false});
+                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false,
+                        updates_of(rlhf)});
   }
   if (generates(rlhf.algorithm))
     parts.push_back({Phase::generation, &rlhf.roles.front(),

@@ -23,6 +23,9 @@ struct RlhfPart {
   std::int64_t left = 0;
 };
 
+/// Optimizer steps of an iteration, which go once over what was generated.
+std::int64_t updates_of(const Rlhf& rlhf);
+
 /// The parts of an iteration in their order, each with its own residents.
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
 

@@ -50,6 +50,17 @@ void add_own(Table& table, const TimeEstimate& t) {
     const std::string id(name_of(phase.phase));
     add("phase_" + id, message("span." + id), seconds(phase.seconds, t.source));
   }
+  if (!t.groups) return;
+  const GpuGroups& g = *t.groups;
+  const auto group = [&](const char* id, Quantity value) {
+    add(id, message(std::string("time.") + id), value);
+  };
+  group("trainer_gpus", count(g.trainer_gpus, Source::exact));
+  group("trainer_waits", seconds(g.trainer_waits, t.source));
+  group("engine_gpus", count(g.engine_gpus, Source::exact));
+  group("engine_answers", seconds(g.answers_seconds, t.source));
+  group("engine_waits", seconds(g.engine_waits, t.source));
+  group("handover", seconds(g.handover_seconds, t.source));
 }
 
 Chart figure(const TimeEstimate& t) {

@@ -334,6 +334,17 @@ TEST(Rollout, OnGpusOfItsOwnHasNoTime) {
   EXPECT_THAT(std::string(time.unknown_because), HasSubstr("how many GPUs"));
 }
 
+TEST(Rollout, RefusesGpusThatItCannotHave) {
+  EXPECT_THAT(error(R"({"placement": "separate", "gpus": 0})"), HasSubstr("1 to"));
+  EXPECT_THAT(error(R"({"placement": "separate", "gpus": 6, "tensor_parallel": 4})"),
+              AllOf(HasSubstr("4 does not divide the 6 GPUs"), HasSubstr("expected 2")));
+  EXPECT_THAT(error(R"({"gpus": 8})"),
+              AllOf(HasSubstr("rollout.gpus"), HasSubstr("placement separate")));
+  EXPECT_THAT(error(R"({"steps_off_policy": 1})"),
+              AllOf(HasSubstr("rollout.steps_off_policy"), HasSubstr("0, or placement separate")));
+  EXPECT_EQ(error(R"({"placement": "separate", "gpus": 8, "tensor_parallel": 4})"), "no error");
+}
+
 TEST(Rollout, RefusesWhatCannotStart) {
   const std::string small = error(R"({"gpu_memory_utilization": 0.19})");
   EXPECT_THAT(small, HasSubstr("workload.rollout.gpu_memory_utilization"));
