@@ -194,6 +194,8 @@ constexpr auto kTogether = std::to_array<std::string_view>(
      "policy.megatron_cfg.distributed_data_parallel_config.overlap_param_gather",
      "policy.generation.backend",
      "policy.generation.max_new_tokens",
+     "grpo.async_grpo.enabled",
+     "grpo.async_grpo.max_trajectory_age_steps",
      "policy.generation.colocated.enabled",
      "policy.generation.colocated.resources.gpus_per_node",
      "policy.generation.colocated.resources.num_nodes",

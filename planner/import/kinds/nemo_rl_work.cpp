@@ -225,6 +225,13 @@ class Engine {
                 fmt::format("{} of {} leaves nothing for the trainer or the engine", own, *all),
                 fmt::format("1 to {}", *all - 1));
     *all -= own;
+    const std::int64_t per_machine = c_.integer(gpus, *recipe_.per_machine);
+    rollout_["gpus"] = one ? own : own * per_machine;
+    c_.came_from("/workload/rollout/gpus", key);
+    if (one) rollout_["same_machines"] = true;
+    rollout_.erase("sleep_level");
+    if (c_.flag("grpo.async_grpo.enabled", false))  // grpo.py, async_grpo_train
+      integer("steps_off_policy", "grpo.async_grpo.max_trajectory_age_steps", 1);
     recipe_.note({.kind = Note::Kind::assumed,
                   .field = one ? fmt::format("cluster: {} GPUs", *all)
                                : fmt::format("cluster: {} machines", *all),
