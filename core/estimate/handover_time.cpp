@@ -14,12 +14,18 @@ struct Handed {
   std::int64_t tensors = 0, bytes = 0;
 };
 
+/// Of an expert: what transformers joins is two tensors in a checkpoint.
+std::int64_t tensors_of(const Parameter& p) {
+  return p.name.ends_with("gate_up_proj") ? 2 : 1;
+}
+
 Handed handed(const Model& model, std::int64_t element, bool single_experts) {
   Handed all;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (p.adapter || p.copy) return;
     const bool stacked = p.kind == ParameterKind::expert && !p.shape.empty();
-    const std::int64_t each = single_experts && stacked ? p.shape.front() : 1;
+    const std::int64_t each =
+        single_experts && stacked ? checked_mul(p.shape.front(), tensors_of(p)) : 1;
     all.tensors = checked_add(all.tensors, checked_mul(each, repeat));
     all.bytes = checked_add(all.bytes, checked_mul(checked_mul(p.numel, element), repeat));
   });
@@ -56,8 +62,9 @@ Cluster engine_cluster(const RolloutEngine& engine, const Cluster& trainer) {
 }
 
 double loading_seconds(const Model& model, const RolloutEngine& engine, bool single_experts) {
+  const double own = engine.engine->host.tensor_seconds;
   return static_cast<double>(handed(model, 0, single_experts).tensors) *
-         engine.engine->host.tensor_seconds;
+         (own > 0 ? own : kVllm.host.tensor_seconds);
 }
 
 void add_broadcast(TimeEstimate& sum, const Rlhf& rlhf, const TimeRates& rates) {

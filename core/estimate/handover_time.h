@@ -10,7 +10,8 @@ namespace shardplan {
 Cluster engine_cluster(const RolloutEngine& engine, const Cluster& trainer);
 
 /// What the engine's loader takes for the network's tensors, adapters merged, while its GPU waits.
-/// `single_experts`: each expert's are tensors of their own.
+/// `single_experts`: each expert's are tensors of their own. Where the engine's was not timed, as
+/// long as vLLM's.
 double loading_seconds(const Model& model, const RolloutEngine& engine, bool single_experts);
 
 /// The broadcast of all weights to every GPU of the engines, and their loaders.

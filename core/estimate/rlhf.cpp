@@ -1,6 +1,7 @@
 #include "estimate/rlhf.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,14 @@
 namespace shardplan {
 namespace {
 
+/// Of a pass over the whole network, what a rank of a pipeline takes: its stage's part, and the
+/// turns in which the pipeline fills, shared by the iteration's passes.
+double part_of_stage(const RlhfPart& part) {
+  const auto stages = static_cast<double>(part.role->plan.parallel.pipeline);
+  const auto passes = static_cast<double>(part.times);
+  return part.scores ? (passes + stages - 1) / (passes * stages) : 1;
+}
+
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
   if (part.phase == Phase::generation)
     return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
@@ -23,19 +32,22 @@ TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& ra
                        part.scores ? without_autograd(rates) : rates);
 }
 
-void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
-  sum.step_seconds += part.step_seconds;
-  sum.compute_seconds += part.compute_seconds;
-  sum.exposed_communication_seconds += part.exposed_communication_seconds;
-  sum.exposed_copy_seconds += part.exposed_copy_seconds;
-  sum.optimizer_seconds += part.optimizer_seconds;
-  sum.idle_seconds += part.idle_seconds;
-  sum.communication_seconds += part.communication_seconds;
-  sum.speed_of_light_seconds += part.speed_of_light_seconds;
-  sum.mfu += part.mfu * part.step_seconds;
-  sum.hfu += part.hfu * part.step_seconds;
+/// So many times a part, in a phase; `mfu` and `hfu` of the sum are times its seconds.
+void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase, double times = 1) {
+  constexpr std::array kSeconds{&TimeEstimate::step_seconds,
+                                &TimeEstimate::compute_seconds,
+                                &TimeEstimate::exposed_communication_seconds,
+                                &TimeEstimate::exposed_copy_seconds,
+                                &TimeEstimate::optimizer_seconds,
+                                &TimeEstimate::bubble_seconds,
+                                &TimeEstimate::idle_seconds,
+                                &TimeEstimate::communication_seconds,
+                                &TimeEstimate::speed_of_light_seconds};
+  for (const auto seconds : kSeconds) sum.*seconds += times * (part.*seconds);
+  sum.mfu += times * part.mfu * part.step_seconds;
+  sum.hfu += times * part.hfu * part.step_seconds;
   if (sum.phases.empty() || sum.phases.back().phase != phase) sum.phases.push_back({phase, 0});
-  sum.phases.back().seconds += part.step_seconds;
+  sum.phases.back().seconds += times * part.step_seconds;
 }
 
 /// An iteration of a trainer and an engine with GPUs of its own, `time` being of the trainer's
@@ -97,7 +109,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
     if (own.step_seconds <= 0) unknown_because = own.unknown_because;
-    for (std::int64_t k = 0; k < part.times; ++k) add(time, own, part.phase);
+    add(time, own, part.phase, static_cast<double>(part.times) * part_of_stage(part));
   }
   const Workload& w = plan.workload;
   if (!unknown_because) {

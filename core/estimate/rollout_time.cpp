@@ -20,7 +20,7 @@ namespace {
 
 /// What a job asks of one engine, and in which portions the engine answers it.
 struct Answers {
-  std::int64_t sequences = 0;  ///< in an iteration
+  std::int64_t sequences = 0;  ///< of all batches that it answers together
   std::int64_t at_once = 0;    ///< for which the cache has room to their last token
   double most_tokens = 0;      ///< of prompts in a pass
   double prompt = 0, answer = 0;
@@ -38,6 +38,15 @@ RolloutEngine sharing(const Rlhf& rlhf, std::int64_t engines, std::int64_t seque
   return engine;
 }
 
+/// Batches that its engines answer together: those that answers may be behind (NeMo RL,
+/// algorithms/async_utils/trajectory_collector.py, _get_next_target_for_generation).
+std::int64_t batches_at_once(const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  const bool several =
+      engine.runs_ahead() && !rlhf.roles.front().plan.trainer->answers_batch_by_batch;
+  return several ? engine.steps_off_policy : 1;
+}
+
 Answers answers_of(const Rlhf& rlhf) {
   const Workload& w = rlhf.generation.workload;
   const Plan& trainer = rlhf.roles.front().plan;
@@ -46,7 +55,8 @@ Answers answers_of(const Rlhf& rlhf) {
   const std::int64_t gpus = engine.gpus.value_or(trainer.cluster.world());
   const std::int64_t engines = std::max<std::int64_t>(1, gpus / engine.tensor_parallel);
   const std::int64_t sequences =
-      ceil_div(checked_mul(trainer.data_ranks(), w.micro_batch), engines);
+      ceil_div(checked_mul(checked_mul(trainer.data_ranks(), w.micro_batch), batches_at_once(rlhf)),
+               engines);
   Answers a{.room = CacheRoom(sharing(rlhf, engines, sequences), w)};
   a.sequences = sequences;
   a.at_once = std::clamp<std::int64_t>(a.room.sequences_in(memory.blocks), 1, engine.sequences);
@@ -134,6 +144,15 @@ double host_seconds(const Rlhf& rlhf, const Answers& a) {
   return kPythonCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
 }
 
+/// A batch's part of what all that are answered together take.
+TimeEstimate part_of(TimeEstimate all, std::int64_t batches) {
+  for (const auto seconds : {&TimeEstimate::step_seconds, &TimeEstimate::compute_seconds,
+                             &TimeEstimate::exposed_communication_seconds,
+                             &TimeEstimate::communication_seconds, &TimeEstimate::idle_seconds})
+    all.*seconds /= static_cast<double>(batches);
+  return all;
+}
+
 TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   const RolloutEngine& engine = *rlhf.rollout;
   Plan served = rlhf.generation;
@@ -151,7 +170,7 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   add_idle(sum, host_seconds(rlhf, a));
   sum.mfu = sum.hfu =
       busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;
-  return sum;
+  return part_of(sum, batches_at_once(rlhf));
 }
 
 TimeEstimate handover_time(const Rlhf& rlhf, const Program& handover, const TimeRates& rates) {

@@ -41,8 +41,6 @@ constinit const TrainerDescription kTrainer{
                       .when_engine_has_weights = true,
                       .when_engine_sleeps = true,
                       .when_parameters_leave = true},
-    // verl/checkpoint_engine/nccl_checkpoint_engine.py: build_topology, send_weights
-    .apart_handover = {.packed = true, .single_experts = true},
     .fused_head = &verl_head_loss::kKernel,
     .token_loss = &verl_loss::kInPlace,
     .kept_token_loss = &verl_kept_loss::kKernel,

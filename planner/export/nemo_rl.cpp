@@ -289,7 +289,9 @@ class NemoRlFile {
     else
       sglang(block, rollout);
     if (const std::int64_t behind = job_.rlhf->rollout->steps_off_policy; behind > 0) {
-      file_["grpo"]["async_grpo"] = Json{{"enabled", true}, {"max_trajectory_age_steps", behind}};
+      file_["grpo"]["async_grpo"] = Json{{"enabled", true},
+                                         {"max_trajectory_age_steps", behind},
+                                         {"in_flight_weight_updates", behind > 1}};
       if (block["backend"] == "vllm") block["vllm_cfg"]["async_engine"] = true;
     }
     policy_["generation"] = std::move(block);

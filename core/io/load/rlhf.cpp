@@ -31,15 +31,6 @@ struct Lengths {
 /// What a workload of training says too, as far as it is about the model that is trained.
 constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen", "tokens"};
 
-/// Samples of so many tokens without padding as whole rows: as many as there is room for, longer by
-/// what is left, so that no token of the budget is missing.
-void take_budget(Workload& w, std::int64_t budget, std::int64_t divided) {
-  if (budget == 0) return;
-  const std::int64_t tokens = checked_mul(budget, divided);
-  w.micro_batch = std::max<std::int64_t>(1, tokens / w.sequence_length);
-  w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
-}
-
 class RlhfLoader {
  public:
   RlhfLoader(const Json& json, const std::string& file, const JobContext& context)
@@ -273,7 +264,9 @@ class RlhfLoader {
     if (asked && !parts && plan.trainer->kept_token_loss == nullptr)
       work_.fail("entropy", fmt::format("{}: its losses have none here", plan.trainer->words),
                  "trainer verl, framework megatron, or none");
-    take_budget(plan.workload, own_budget(kind), plan.parallel.sequence * plan.parallel.context);
+    const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
+    if (const std::int64_t budget = own_budget(kind); budget > 0)
+      take_rows(plan.workload, checked_mul(budget, divided), divided);
     return job;
   }
 

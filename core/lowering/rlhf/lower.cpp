@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "frameworks/registry.h"
@@ -32,9 +33,8 @@ std::int64_t take_scoring_batch(const Rlhf& rlhf, Plan& plan) {
       rlhf.generation.workload.sequence_length + rlhf.generation.workload.generation.new_tokens;
   if (rlhf.scoring_tokens > 0) {
     const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
-    const std::int64_t tokens = checked_mul(rlhf.scoring_tokens, divided);
-    w.micro_batch = std::max<std::int64_t>(1, tokens / sequence);
-    w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
+    w.sequence_length = sequence;
+    take_rows(w, checked_mul(rlhf.scoring_tokens, divided), divided);
   } else if (rlhf.scoring_batch > 0) {
     w.micro_batch = rlhf.scoring_batch;
     w.sequence_length = sequence;
@@ -161,6 +161,13 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
 }
 
 }  // namespace
+
+void take_rows(Workload& w, std::int64_t tokens, std::int64_t divided) {
+  constexpr std::int64_t kAligned = 8;
+  w.micro_batch = std::max<std::int64_t>(1, tokens / w.sequence_length);
+  const std::int64_t row = kAligned / std::gcd(kAligned, w.micro_batch);
+  w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), std::lcm(divided, row));
+}
 
 std::int64_t updates_of(const Rlhf& rlhf) {
   if (!generates(rlhf.algorithm)) return 1;

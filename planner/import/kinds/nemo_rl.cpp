@@ -196,6 +196,7 @@ constexpr auto kTogether = std::to_array<std::string_view>(
      "policy.generation.max_new_tokens",
      "grpo.async_grpo.enabled",
      "grpo.async_grpo.max_trajectory_age_steps",
+     "grpo.async_grpo.in_flight_weight_updates",
      "policy.generation.colocated.enabled",
      "policy.generation.colocated.resources.gpus_per_node",
      "policy.generation.colocated.resources.num_nodes",

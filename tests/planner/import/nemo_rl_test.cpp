@@ -156,11 +156,13 @@ std::string with_own_gpus() {
 }
 std::string with_async() {
   return with(with_own_gpus(), "grpo:\n",
-              "grpo:\n  async_grpo: {enabled: true, max_trajectory_age_steps: 8}\n");
+              "grpo:\n  async_grpo: {enabled: true, max_trajectory_age_steps: 8, in_flight_weight_updates: true}\n");
 }
 
 TEST(ImportNemoRl, LetsAnEngineRunAhead) {
   EXPECT_EQ(taken(with_async())["workload"]["rollout"]["steps_off_policy"], 8);
+  const std::string waits = with(with_async(), "updates: true", "updates: false");
+  EXPECT_EQ(taken(waits)["workload"]["rollout"]["steps_off_policy"], 1);
 }
 
 TEST(ImportNemoRl, GivesAnEngineItsOwnGpus) {
