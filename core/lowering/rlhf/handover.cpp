@@ -26,6 +26,12 @@ std::int64_t parts_bytes(const Role& actor) {
   return checked_mul(largest, 2);
 }
 
+/// The buffers of messages: to other GPUs one is filled while one is sent (verl, checkpoint_engine/
+/// nccl_checkpoint_engine.py, prepare: on every rank).
+std::int64_t message_buffers(const RolloutEngine& engine) {
+  return checked_mul(engine.weight_bucket, engine.at().shares_gpus ? 1 : 2);
+}
+
 /// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
 /// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
 /// vllm_generation.py, _iter_named_params); beside it a copy of the tensor, where a trainer makes
@@ -164,10 +170,10 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   if (!keeps) bring(b, training, actor, Needed::parameters, false);
   if (wakes) b.alloc(Category::parameters, memory.weights, Stream::engine);
   if (wakes) move_weights(b, *rlhf.rollout, memory, true);
-  b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.alloc(Category::communication_buffers, message_buffers(*rlhf.rollout));
   b.transient(Category::gathered_parameters, handover_bytes(rlhf));
   gather(b, actor);
-  b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.free(Category::communication_buffers, message_buffers(*rlhf.rollout));
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
   if (empties.when_engine_has_weights) b.empty_cache();

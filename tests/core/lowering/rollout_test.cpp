@@ -160,6 +160,17 @@ TEST(Rollout, HandsWeightsOverTensorByTensor) {
   EXPECT_EQ(peak(job, Phase::generation) - states, std::int64_t{128256} * 4096 * 4);
 }
 
+/// To other GPUs one message is filled while another is sent.
+TEST(Rollout, HasTwoBuffersForGpusOfItsOwn) {
+  const auto at_peak = [](const char* bucket) {
+    return peak(changed(std::string(R"({"workload": {"rollout": {"placement": "separate",
+                                        "weight_bucket": )") +
+                        bucket + "}}}"),
+                Phase::generation);
+  };
+  EXPECT_EQ(at_peak("1073741824") - at_peak("0"), std::int64_t{2} << 30);
+}
+
 TEST(Rollout, LeavesNothingBehind) {
   for (const std::string patch :
        {R"({})", R"({"workload": {"rollout": {"sleep_level": 1}}})",
