@@ -1,6 +1,7 @@
 #include "estimate/rlhf.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,28 +17,66 @@
 namespace shardplan {
 namespace {
 
+/// Of a pass over the whole network, what a rank of a pipeline takes: its stage's part, and the
+/// turns in which the pipeline fills, shared by the iteration's passes.
+double part_of_stage(const RlhfPart& part) {
+  const auto stages = static_cast<double>(part.role->plan.parallel.pipeline);
+  const auto passes = static_cast<double>(part.times);
+  return part.scores ? (passes + stages - 1) / (passes * stages) : 1;
+}
+
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
-  if (part.phase == Phase::generation && rlhf.rollout)
-    return estimate_rollout_time(rlhf, part.program, rates);
   if (part.phase == Phase::generation)
     return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
   return estimate_time(part.program, part.role->plan,
                        part.scores ? without_autograd(rates) : rates);
 }
 
-void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
-  sum.step_seconds += part.step_seconds;
-  sum.compute_seconds += part.compute_seconds;
-  sum.exposed_communication_seconds += part.exposed_communication_seconds;
-  sum.exposed_copy_seconds += part.exposed_copy_seconds;
-  sum.optimizer_seconds += part.optimizer_seconds;
-  sum.idle_seconds += part.idle_seconds;
-  sum.communication_seconds += part.communication_seconds;
-  sum.speed_of_light_seconds += part.speed_of_light_seconds;
-  sum.mfu += part.mfu * part.step_seconds;
-  sum.hfu += part.hfu * part.step_seconds;
+/// So many times a part, in a phase; `mfu` and `hfu` of the sum are times its seconds.
+void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase, double times = 1) {
+  constexpr std::array kSeconds{&TimeEstimate::step_seconds,
+                                &TimeEstimate::compute_seconds,
+                                &TimeEstimate::exposed_communication_seconds,
+                                &TimeEstimate::exposed_copy_seconds,
+                                &TimeEstimate::optimizer_seconds,
+                                &TimeEstimate::bubble_seconds,
+                                &TimeEstimate::idle_seconds,
+                                &TimeEstimate::communication_seconds,
+                                &TimeEstimate::speed_of_light_seconds};
+  for (const auto seconds : kSeconds) sum.*seconds += times * (part.*seconds);
+  sum.mfu += times * part.mfu * part.step_seconds;
+  sum.hfu += times * part.hfu * part.step_seconds;
   if (sum.phases.empty() || sum.phases.back().phase != phase) sum.phases.push_back({phase, 0});
-  sum.phases.back().seconds += part.step_seconds;
+  sum.phases.back().seconds += times * part.step_seconds;
+}
+
+/// An iteration of a trainer and an engine with GPUs of its own, `time` being of the trainer's
+/// passes alone. Both wait for the weights. Answers that may be behind are made while the trainer
+/// trains, one batch ahead (verl, experimental/one_step_off_policy/ray_trainer.py, fit; NeMo RL,
+/// algorithms/grpo.py, async_grpo_train; OpenRLHF, trainer/ppo_trainer_async.py); else it waits for
+/// all of them.
+void join(TimeEstimate& time, const RolloutTime& rollout, const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  GpuGroups g{.trainer_gpus = rlhf.roles.front().plan.cluster.world(), .engine_gpus = *engine.gpus};
+  g.handover_seconds = rollout.handover.step_seconds;
+  g.answers_seconds = rollout.answers.step_seconds;
+  g.passes_seconds = time.step_seconds;
+  g.at_once = engine.runs_ahead();
+  g.trainer_waits =
+      g.at_once ? std::max(0.0, g.answers_seconds - g.passes_seconds) : g.answers_seconds;
+  g.engine_waits = g.passes_seconds + g.trainer_waits - g.answers_seconds;
+  add(time, rollout.handover, Phase::generation);
+  TimeEstimate waiting;
+  waiting.step_seconds = waiting.idle_seconds = g.trainer_waits;
+  add(time, waiting, Phase::generation);
+  std::rotate(time.phases.begin(), time.phases.end() - 1, time.phases.end());
+  // Of all GPUs: what either group multiplies, over the time that both are there.
+  const auto trainer = static_cast<double>(g.trainer_gpus),
+             own = static_cast<double>(g.engine_gpus);
+  const double answered = rollout.answers.mfu * g.answers_seconds;
+  time.mfu = (time.mfu * trainer + answered * own) / (trainer + own);
+  time.hfu = (time.hfu * trainer + answered * own) / (trainer + own);
+  time.groups = g;
 }
 
 /// The engine's blocks have a pool of their own in it, which is there while the engine is awake.
@@ -55,17 +94,30 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
   std::optional<std::string_view> unknown_because;
+  std::optional<RolloutTime> apart;
   for (const RlhfPart& part : rlhf_parts(rlhf)) {
+    if (part.phase == Phase::generation && rlhf.rollout) {
+      const RolloutTime rollout = estimate_rollout_time(rlhf, part.program, calibration.time);
+      if (rollout.answers.step_seconds <= 0) unknown_because = rollout.answers.unknown_because;
+      if (rlhf.rollout->at().shares_gpus) {
+        add(time, rollout.handover, part.phase);
+        add(time, rollout.answers, part.phase);
+      } else {
+        apart = rollout;
+      }
+      continue;
+    }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
     if (own.step_seconds <= 0) unknown_because = own.unknown_because;
-    for (std::int64_t k = 0; k < part.times; ++k) add(time, own, part.phase);
+    add(time, own, part.phase, static_cast<double>(part.times) * part_of_stage(part));
   }
   const Workload& w = plan.workload;
   if (!unknown_because) {
+    if (apart) join(time, *apart, rlhf);
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
-    time.tokens_per_second = static_cast<double>(w.micro_batch * w.gradient_accumulation *
-                                                 w.sequence_length * plan.cluster.world()) /
+    time.tokens_per_second = static_cast<double>(updates_of(rlhf) * plan.samples_at_once() *
+                                                 w.gradient_accumulation * w.sequence_length) /
                              time.step_seconds;
   } else {
     time = {};

@@ -4,8 +4,12 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/diagnostic.h"
+#include "estimate/handover_time.h"
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
+#include "lowering/rank_model.h"
+#include "rollout/packed_products.h"
 #include "serving/cache_room.h"
 #include "serving/engine_pass.h"
 #include "timing/timeline.h"
@@ -16,7 +20,7 @@ namespace {
 
 /// What a job asks of one engine, and in which portions the engine answers it.
 struct Answers {
-  std::int64_t sequences = 0;  ///< in an iteration
+  std::int64_t sequences = 0;  ///< of all batches that it answers together
   std::int64_t at_once = 0;    ///< for which the cache has room to their last token
   double most_tokens = 0;      ///< of prompts in a pass
   double prompt = 0, answer = 0;
@@ -34,15 +38,25 @@ RolloutEngine sharing(const Rlhf& rlhf, std::int64_t engines, std::int64_t seque
   return engine;
 }
 
+/// Batches that its engines answer together: those that answers may be behind (NeMo RL,
+/// algorithms/async_utils/trajectory_collector.py, _get_next_target_for_generation).
+std::int64_t batches_at_once(const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  const bool several =
+      engine.runs_ahead() && !rlhf.roles.front().plan.trainer->answers_batch_by_batch;
+  return several ? engine.steps_off_policy : 1;
+}
+
 Answers answers_of(const Rlhf& rlhf) {
   const Workload& w = rlhf.generation.workload;
   const Plan& trainer = rlhf.roles.front().plan;
   const RolloutEngine& engine = *rlhf.rollout;
   const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
-  const std::int64_t engines =
-      std::max<std::int64_t>(1, trainer.cluster.world() / engine.tensor_parallel);
+  const std::int64_t gpus = engine.gpus.value_or(trainer.cluster.world());
+  const std::int64_t engines = std::max<std::int64_t>(1, gpus / engine.tensor_parallel);
   const std::int64_t sequences =
-      ceil_div(checked_mul(trainer.data_ranks(), w.micro_batch), engines);
+      ceil_div(checked_mul(checked_mul(trainer.data_ranks(), w.micro_batch), batches_at_once(rlhf)),
+               engines);
   Answers a{.room = CacheRoom(sharing(rlhf, engines, sequences), w)};
   a.sequences = sequences;
   a.at_once = std::clamp<std::int64_t>(a.room.sequences_in(memory.blocks), 1, engine.sequences);
@@ -99,8 +113,9 @@ double busy_seconds(const Rlhf& rlhf, const Answers& a, const TimeRates& rates) 
          static_cast<double>(a.sequences) * a.answer * of_pass(middle, &before);
 }
 
-void add_handover(TimeEstimate& sum, const Program& handover, const Plan& plan,
-                  const TimeRates& rates) {
+/// What the trainer's GPUs do for it, and its program waits for.
+void add_program(TimeEstimate& sum, const Program& handover, const Plan& plan,
+                 const TimeRates& rates) {
   const StepTimes step = simulate_time(handover, plan, rates);
   sum.step_seconds += step.step;
   sum.exposed_communication_seconds += step.exposed_communication;
@@ -109,66 +124,96 @@ void add_handover(TimeEstimate& sum, const Program& handover, const Plan& plan,
   sum.idle_seconds += step.idle;
 }
 
-/// Tensors of the network that the engine has, adapters merged.
-std::int64_t handed_tensors(const Model& model) {
-  std::int64_t tensors = 0;
-  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (!p.adapter && !p.copy) tensors = checked_add(tensors, repeat);
-  });
-  return tensors;
+void add_idle(TimeEstimate& sum, double seconds) {
+  sum.step_seconds += seconds;
+  sum.idle_seconds += seconds;
 }
 
 /// The driver maps what the engine sleeps without, and takes it back.
 double mapping_seconds(const RolloutEngine& engine, const EngineMemory& memory) {
   const EngineSleep& rates = engine.engine->sleep;
-  if (engine.sleep_level == 0 || rates.wakes_bytes_per_second <= 0) return 0;
+  if (!engine.sleeps() || rates.wakes_bytes_per_second <= 0) return 0;
   const auto bytes = static_cast<double>(checked_add(memory.weights, memory.cache));
   return bytes / rates.wakes_bytes_per_second + bytes / rates.sleeps_bytes_per_second;
 }
 
-/// What the host does while the GPU waits: maps memory, hands tensors over, and what is the
-/// trainer's own around the answers, all in turn.
-void add_host(TimeEstimate& sum, const Rlhf& rlhf, const Answers& a) {
-  const RolloutEngine& engine = *rlhf.rollout;
-  const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
-  const EngineMemory memory = engine_memory(engine, *rlhf.generator, rlhf.generation);
-  const AnswersHost& own = trainer.around_answers;
+/// What is the trainer's own around the answers, while the GPUs wait for its host.
+double host_seconds(const Rlhf& rlhf, const Answers& a) {
+  const AnswersHost& own = rlhf.roles.front().plan.trainer->around_answers;
   const auto answers = static_cast<double>(a.sequences);
-  double seconds = mapping_seconds(engine, memory);
-  if (trainer.loads_each_tensor)
-    seconds += static_cast<double>(handed_tensors(rlhf.roles.front().model)) *
-               engine.engine->host.tensor_seconds;
-  seconds += kPythonCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
-  sum.step_seconds += seconds;
-  sum.idle_seconds += seconds;
+  return kPythonCall * (own.calls + answers * (own.of_answer + a.answer * own.of_token));
 }
 
-}  // namespace
+/// A batch's part of what all that are answered together take.
+TimeEstimate part_of(TimeEstimate all, std::int64_t batches) {
+  for (const auto seconds : {&TimeEstimate::step_seconds, &TimeEstimate::compute_seconds,
+                             &TimeEstimate::exposed_communication_seconds,
+                             &TimeEstimate::communication_seconds, &TimeEstimate::idle_seconds})
+    all.*seconds /= static_cast<double>(batches);
+  return all;
+}
 
-TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
-                                   const TimeRates& rates) {
+TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   const RolloutEngine& engine = *rlhf.rollout;
-  const Plan& trainer = rlhf.roles.front().plan;
-  TimeEstimate sum;
-  if (!knows_time(trainer)) return sum;
-  if (engine.place == EnginePlace::separate) {
-    sum.unknown_because = "how many GPUs the rollout engine has is not said";
-    return sum;
-  }
   Plan served = rlhf.generation;
+  served.cluster = engine_cluster(engine, served.cluster);
   served.workload.generation.engine = engine;
-  served.workload.generation.engine->scores = trainer.trainer->asks_log_probabilities;
+  served.workload.generation.engine->scores =
+      rlhf.roles.front().plan.trainer->asks_log_probabilities;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);
+  TimeEstimate sum;
   const std::int64_t portions = a.sequences / a.at_once;
   if (portions > 0) add_portions(sum, network, a, a.at_once, static_cast<double>(portions));
   const std::int64_t rest = a.sequences % a.at_once;
   if (rest > 0) add_portions(sum, network, a, rest, 1);
-  add_handover(sum, handover, trainer, rates);
-  add_host(sum, rlhf, a);
+  add_idle(sum, host_seconds(rlhf, a));
   sum.mfu = sum.hfu =
       busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;
+  return part_of(sum, batches_at_once(rlhf));
+}
+
+TimeEstimate handover_time(const Rlhf& rlhf, const Program& handover, const TimeRates& rates) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  const Plan& plan = rlhf.roles.front().plan;
+  TimeEstimate sum;
+  add_program(sum, handover, plan, rates);
+  if (!engine.at().shares_gpus) {
+    add_broadcast(sum, rlhf, rates);
+    return sum;
+  }
+  add_idle(sum, mapping_seconds(engine, engine_memory(engine, *rlhf.generator, rlhf.generation)));
+  if (plan.trainer->loads_each_tensor)
+    add_idle(sum, loading_seconds(rlhf.roles.front().model, engine, false));
   return sum;
+}
+
+/// Its layers are divided among GPUs in a way that has a time.
+bool divides(const Rlhf& rlhf) {
+  try {
+    const RankModel share(*rlhf.generator, engine_share(rlhf.generation, *rlhf.rollout));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+RolloutTime estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
+                                  const TimeRates& rates) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  RolloutTime time;
+  if (!knows_time(rlhf.roles.front().plan)) return time;
+  if (!engine.at().shares_gpus && !engine.gpus) {
+    time.answers.unknown_because = "how many GPUs the rollout engine has is not said";
+  } else if (!divides(rlhf)) {
+    time.answers.unknown_because = "layers over so many GPUs of an engine are not timed";
+  } else {
+    time.handover = handover_time(rlhf, handover, rates);
+    time.answers = answers_time(rlhf, rates);
+  }
+  return time;
 }
 
 }  // namespace shardplan

@@ -6,11 +6,16 @@
 
 namespace shardplan {
 
-/// Waking, taking the trainer's weights and answering what the engine's GPUs ask for in an
-/// iteration, every answer at its full length. All zero where that is not known: on GPUs of the
-/// engine's own, whose number a job does not say. `handover`: what waking and handing over do to
-/// the trainer (lower_rollout).
-TimeEstimate estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
-                                   const TimeRates& rates);
+/// What one GPU of the engine takes in an iteration.
+struct RolloutTime {
+  /// Waking and taking the trainer's weights, while both wait for it.
+  TimeEstimate handover;
+  /// Every answer at its full length. No seconds where that is not known, with the reason.
+  TimeEstimate answers;
+};
+
+/// `handover`: what waking and handing over do to the trainer (lower_rollout).
+RolloutTime estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
+                                  const TimeRates& rates);
 
 }  // namespace shardplan

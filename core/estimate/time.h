@@ -24,6 +24,17 @@ struct GenerationTime {
   double decode_speed_of_light = 0;  ///< seconds at datasheet rates
 };
 
+/// Of an iteration whose rollout engine has GPUs of its own: what each group of GPUs does and waits
+/// for. Each group's seconds add up to the iteration's.
+struct GpuGroups {
+  std::int64_t trainer_gpus = 0, engine_gpus = 0;
+  double handover_seconds = 0;  ///< both groups
+  double answers_seconds = 0;   ///< of the engine
+  double passes_seconds = 0;    ///< of the trainer
+  double trainer_waits = 0, engine_waits = 0;
+  bool at_once = false;  ///< the engine goes on while the trainer trains
+};
+
 /// Seconds of one step; the parts of `step_seconds` add up to it.
 struct TimeEstimate {
   double step_seconds = 0;                                             ///< 0: unknown
@@ -49,6 +60,7 @@ struct TimeEstimate {
     double seconds = 0;
   };
   std::vector<PhaseTime> phases;
+  std::optional<GpuGroups> groups;
   Source source = Source::assumed;
   std::string kind;                ///< of steps that `error` is about
   std::optional<StepError> error;  ///< none where no step of this kind was measured

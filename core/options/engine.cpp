@@ -15,11 +15,13 @@ constexpr auto kEngineNames = [] {
     all[i] = {kEngines[i]->name, static_cast<std::int64_t>(i), kEngines[i]->words, ""};
   return all;
 }();
-constexpr std::array kPlaces{
-    NamedValue{"colocated", static_cast<std::int64_t>(EnginePlace::colocated),
-               "on the trainer's GPUs", ""},
-    NamedValue{"separate", static_cast<std::int64_t>(EnginePlace::separate), "on GPUs of its own",
-               ""}};
+constexpr auto kPlaces = [] {
+  std::array<NamedValue, kPlaceTraits.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {kPlaceTraits[i].name, static_cast<std::int64_t>(kPlaceTraits[i].place),
+              kPlaceTraits[i].words, ""};
+  return all;
+}();
 
 constexpr OptionInfo kEngine{.key = "engine",
                              .help = "which one",
@@ -65,6 +67,17 @@ constexpr std::array kRollout{
     special<RolloutEngine>(kEngine),
     option<&RolloutEngine::place>(
         {.key = "placement", .help = "whose GPUs it runs on", .choices = kPlaces}),
+    option<&RolloutEngine::gpus>({.key = "gpus",
+                                  .help = "GPUs of its own where it is separate, of all engines",
+                                  .default_text = "not known, and neither is the time",
+                                  .integers = {1, 1 << 20}}),
+    option<&RolloutEngine::same_machines>(
+        {.key = "same_machines",
+         .help = "its own GPUs are in the trainer's machines, not in others"}),
+    option<&RolloutEngine::steps_off_policy>(
+        {.key = "steps_off_policy",
+         .help = "updates that answers may be behind; above 0 it answers while the trainer trains",
+         .integers = {0, 1 << 20}}),
     option<&RolloutEngine::utilization>(kShare),
     option<&RolloutEngine::tensor_parallel>(kTensorParallel),
     option<&RolloutEngine::expert_parallel>({.key = "expert_parallel",

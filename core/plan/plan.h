@@ -134,6 +134,10 @@ const TrainerDescription& default_trainer();
 
 struct Plan {
   Cluster cluster;
+  /// Of a rollout engine beside the cluster's, and how many more such machines that is.
+  std::int64_t engine_gpus = 0;
+  double engine_nodes = 0;
+  std::int64_t updates = 1;  ///< optimizer steps of an iteration of several models
   Framework framework;
   Parallel parallel;
   Workload workload;
@@ -180,6 +184,8 @@ struct Plan {
   bool prepares_kbit() const;
   /// The type of parameters that are not quantized and no adapters.
   DType kept_type() const;
+  /// All that the job keeps busy, or waiting.
+  std::int64_t paid_gpus() const { return checked_add(cluster.world(), engine_gpus); }
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace shardplan {
@@ -267,9 +268,30 @@ enum class EnginePlace : std::uint8_t {
   separate,   ///< on GPUs of its own
 };
 
+/// What follows from whose GPUs an engine runs on. Nobody asks which place it is.
+struct PlaceTraits {
+  EnginePlace place;
+  std::string_view name, words;
+  bool shares_gpus;    ///< holds memory of the trainer's GPUs, which work in turns with it
+  bool can_sleep;      ///< gives it back while others work
+  bool can_run_ahead;  ///< answers while the trainer trains
+};
+inline constexpr std::array kPlaceTraits{
+    PlaceTraits{EnginePlace::colocated, "colocated", "on the trainer's GPUs", true, true, false},
+    PlaceTraits{EnginePlace::separate, "separate", "on GPUs of its own", false, false, true}};
+constexpr const PlaceTraits& traits_of(EnginePlace place) {
+  return kPlaceTraits[static_cast<std::size_t>(place)];
+}
+
 struct RolloutEngine {
   const EngineDescription* engine = &kVllm;  ///< never null
   EnginePlace place = EnginePlace::colocated;
+  /// Of its own, of all engines. Absent: not said, or the trainer's.
+  std::optional<std::int64_t> gpus;
+  bool same_machines = false;  ///< its own GPUs are in the trainer's machines
+  /// Updates of the weights that answers may be behind those that they train: above 0 the engine
+  /// goes on while the trainer trains.
+  std::int64_t steps_off_policy = 0;
   double utilization = kVllm.utilization;
   std::int64_t tensor_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< GPUs that divide the experts, if more
@@ -295,6 +317,10 @@ struct RolloutEngine {
   std::int64_t weight_bucket = 0;
   /// Adapters are collected layer by layer; else with all of the model gathered.
   bool layered_summon = false;
+
+  const PlaceTraits& at() const { return traits_of(place); }
+  bool sleeps() const { return at().can_sleep && sleep_level > 0; }
+  bool runs_ahead() const { return at().can_run_ahead && steps_off_policy > 0; }
 };
 
 /// Of one GPU, in bytes.

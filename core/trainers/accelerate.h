@@ -58,6 +58,8 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .shares_base = true,
           .scores_micro_batches = true,
           .has_engine_inside = true,
+          // TRL 1.16, generation/vllm_client.py, update_named_param: a request and a broadcast each
+          .apart_handover = {.packed = false, .single_experts = false},
           .chunks_distillation = head_loss == nullptr,
           .keeps_logits = head_loss == nullptr,
           .optimizers = kTransformersOptimizers,

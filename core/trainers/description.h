@@ -41,6 +41,15 @@ struct AnswersHost {
   double calls = 0, of_answer = 0, of_token = 0;
 };
 
+/// How weights come to engines on GPUs of their own: NCCL broadcasts them from the trainer's first
+/// rank. By default as verl does it (verl/checkpoint_engine/nccl_checkpoint_engine.py), where
+/// nothing says the trainer: under Megatron-LM.
+struct ApartHandover {
+  bool all_ranks = false;      ///< the trainer's other ranks are in the group too
+  bool packed = true;          ///< tensors share a message; else each is one
+  bool single_experts = true;  ///< each expert's are tensors of their own, as in a checkpoint
+};
+
 struct TrainerDescription {
   std::string_view name;         ///< in jobs
   std::string_view words;        ///< for people
@@ -141,6 +150,9 @@ struct TrainerDescription {
   EmptiesCache empties_cache;
   /// Of an engine's answers it wants the log-probabilities of all tokens.
   bool asks_log_probabilities = false;
+  ApartHandover apart_handover;
+  /// Of answers that may wait, one batch is made after the other; else all are made at once.
+  bool answers_batch_by_batch = false;
   /// It gives the engine's loader one tensor at a time.
   bool loads_each_tensor = false;
   AnswersHost around_answers;

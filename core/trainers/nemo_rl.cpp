@@ -23,6 +23,9 @@ constinit const TrainerDescription kTrainer{
                       .when_engine_has_weights = true,
                       .when_engine_sleeps = true,
                       .when_parameters_leave = true},
+    // nemo_rl/algorithms/grpo.py, init_collective and refit_policy_generation;
+    // nemo_rl/utils/packed_tensor.py
+    .apart_handover = {.all_ranks = true},
     .source = "NeMo RL 7ea279abf, nemo_rl/models/policy/workers, nemo_rl/algorithms/grpo.py",
 };
 

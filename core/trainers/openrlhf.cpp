@@ -37,6 +37,10 @@ constinit const TrainerDescription kTrainer{
                       .when_parameters_leave = true,
                       .after_scores = true,
                       .around_training = true},
+    // trainer/ray/ppo_actor.py, broadcast_to_vllm; trainer/ppo_trainer_async.py,
+    // GenerateSamplesActor
+    .apart_handover = {.packed = false, .single_experts = false},
+    .answers_batch_by_batch = true,
     .opens_mesh = true,         // utils/deepspeed/deepspeed.py, setup_distributed: init_device_mesh
     .keeps_last_logits = true,  // trainer/sft_trainer.py, fit: per_token_log_probs, output
     .token_loss = &openrlhf_loss::kKernel,

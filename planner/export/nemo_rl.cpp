@@ -228,20 +228,48 @@ class NemoRlFile {
     if (name == "grpo") file_["loss_fn"] = Json{{"reference_policy_kl_penalty", none ? 0.0 : 0.01}};
     Json wanted = Json::object();
     if (job_.rlhf->reference == ReferenceModel::copy) wanted["reference"] = Json{{"idle", "host"}};
-    if (name == "grpo") wanted["actor"] = Json{{"idle", "host"}};
+    if (name == "grpo" && shares_gpus()) wanted["actor"] = Json{{"idle", "host"}};
     if (job_.rlhf->reference == ReferenceModel::precomputed ||
         work_.value("models", Json::object()) != wanted)
       refuse_export("workload.models", "NeMo RL keeps models on the host that do not work",
                     wanted.dump());
   }
 
+  bool shares_gpus() const { return job_.rlhf->rollout->at().shares_gpus; }
+
+  /// grpo.py, setup: an engine of its own takes whole machines of the cluster, or of one machine
+  /// some GPUs.
+  Json placement(const Json& rollout) {
+    if (shares_gpus()) return Json{{"enabled", true}};
+    const Cluster& c = plan_.cluster;
+    if (!rollout.contains("gpus"))
+      refuse_export("workload.rollout.placement", "how many GPUs the engine has is not in the job",
+                    "colocated, or rollout.gpus");
+    const auto gpus = rollout.at("gpus").get<std::int64_t>();
+    const bool one = rollout.value("same_machines", false);
+    if (one ? c.nodes > 1 : gpus % c.gpus_per_node != 0)
+      refuse_export("workload.rollout.gpus", "NeMo RL divides one machine, or takes whole ones",
+                    fmt::format("{}", round_up(gpus, c.gpus_per_node)));
+    const std::int64_t machines = one ? 1 : gpus / c.gpus_per_node;
+    if (one)
+      file_["cluster"]["gpus_per_node"] = c.gpus_per_node + gpus;
+    else
+      file_["cluster"]["num_nodes"] = c.nodes + machines;
+    return Json{
+        {"enabled", false},
+        {"resources", {{"num_nodes", machines}, {"gpus_per_node", one ? gpus : c.gpus_per_node}}}};
+  }
+
+  void check_sleep(const Json& rollout, int level, const char* why) const {
+    const int usual = shares_gpus() ? level : 0;
+    if (rollout.value("sleep_level", 0) != usual)
+      refuse_export("workload.rollout.sleep_level", why, fmt::format("{}", usual));
+  }
+
   void generation(std::int64_t new_tokens) {
     const Json rollout = work_.value("rollout", Json());
     if (!rollout.is_object())
       refuse_export("workload.rollout", "NeMo RL generates in an engine", "vllm or sglang");
-    if (rollout.value("placement", "colocated") != "colocated")
-      refuse_export("workload.rollout.placement", "how many GPUs the engine has is not in the job",
-                    "colocated");
     const std::int64_t answers = rollout.value("completions", std::int64_t{1});
     const std::int64_t all =
         checked_mul(of_work("generation_batch",
@@ -255,11 +283,17 @@ class NemoRlFile {
         Json{{"num_prompts_per_step", all / answers}, {"num_generations_per_prompt", answers}};
     budgets();
     Json block{{"backend", rollout.value("engine", "vllm")}, {"max_new_tokens", new_tokens}};
-    block["colocated"] = Json{{"enabled", true}};
+    block["colocated"] = placement(rollout);
     if (block["backend"] == "vllm")
       vllm(block, rollout);
     else
       sglang(block, rollout);
+    if (const std::int64_t behind = job_.rlhf->rollout->steps_off_policy; behind > 0) {
+      file_["grpo"]["async_grpo"] = Json{{"enabled", true},
+                                         {"max_trajectory_age_steps", behind},
+                                         {"in_flight_weight_updates", behind > 1}};
+      if (block["backend"] == "vllm") block["vllm_cfg"]["async_engine"] = true;
+    }
     policy_["generation"] = std::move(block);
     if (const std::int64_t buffer = rollout.value("weight_bucket", std::int64_t{0}); buffer > 0)
       policy_["refit_buffer_size_gb"] =
@@ -290,12 +324,12 @@ class NemoRlFile {
 
   void vllm(Json& block, const Json& rollout) const {
     constexpr auto kSaid = std::to_array<std::string_view>(
-        {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "expert_parallel",
-         "max_model_length", "max_num_batched_tokens", "max_num_seqs", "block_size", "sleep_level",
-         "cuda_graphs", "prefix_caching", "completions", "weight_bucket"});
+        {"engine", "placement", "gpus", "same_machines", "steps_off_policy",
+         "gpu_memory_utilization", "tensor_parallel", "expert_parallel", "max_model_length",
+         "max_num_batched_tokens", "max_num_seqs", "block_size", "sleep_level", "cuda_graphs",
+         "prefix_caching", "completions", "weight_bucket"});
     refuse_more(rollout, "workload.rollout", kSaid, kNoKey);
-    if (rollout.value("sleep_level", 0) != 1)
-      refuse_export("workload.rollout.sleep_level", "under NeMo RL vLLM sleeps at level 1", "1");
+    check_sleep(rollout, 1, "under NeMo RL vLLM sleeps at level 1");
     Json& own = block["vllm_cfg"] = Json::object();
     rename(own, rollout,
            {{"gpu_memory_utilization", "gpu_memory_utilization"},
@@ -313,12 +347,11 @@ class NemoRlFile {
 
   void sglang(Json& block, const Json& rollout) const {
     constexpr auto kSaid = std::to_array<std::string_view>(
-        {"engine", "placement", "gpu_memory_utilization", "tensor_parallel", "max_model_length",
-         "max_num_seqs", "sleep_level", "cuda_graphs", "completions", "weight_bucket"});
+        {"engine", "placement", "gpus", "same_machines", "steps_off_policy",
+         "gpu_memory_utilization", "tensor_parallel", "max_model_length", "max_num_seqs",
+         "sleep_level", "cuda_graphs", "completions", "weight_bucket"});
     refuse_more(rollout, "workload.rollout", kSaid, kNoKey);
-    if (rollout.value("sleep_level", 0) != 2)
-      refuse_export("workload.rollout.sleep_level", "under NeMo RL SGLang gives up all that it has",
-                    "2");
+    check_sleep(rollout, 2, "under NeMo RL SGLang gives up all that it has");
     Json& own = block["sglang_cfg"] = Json::object();
     rename(own, rollout,
            {{"gpu_memory_utilization", "mem_fraction_static"},

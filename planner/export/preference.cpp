@@ -98,6 +98,8 @@ class PreferenceKeys {
   void rollout(const Json& engine) {
     for (const auto& [key, value] : engine.items()) {
       const bool usual = (key == "engine" && value == "vllm") || key == "placement" ||
+                         // of the server, which another command starts
+                         key == "gpus" || key == "same_machines" ||
                          (key == "max_num_batched_tokens" && value == 4096) ||
                          key == "gpu_memory_utilization" || key == "tensor_parallel" ||
                          (key == "completions" && value > 1) ||

@@ -8,6 +8,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/checked.h"
 #include "export/trainer_file.h"
 #include "export/verl_workers.h"
 #include "export/yaml_text.h"
@@ -278,9 +279,26 @@ class VerlRlFile {
     }
     own.update(
         verl_rollout(*rlhf_.rollout, of_work("prompt_length", 0) + of_work("new_tokens", 0)));
-    if (rlhf_.rollout->place != EnginePlace::colocated)
+    if (!rlhf_.rollout->at().shares_gpus) own_gpus();
+  }
+
+  /// Its recipe that generates beside training, one batch behind.
+  void own_gpus() {
+    const RolloutEngine& engine = *rlhf_.rollout;
+    if (!engine.gpus)
       refuse_export("workload.rollout.placement", "how many GPUs the engine has is not in the job",
-                    "colocated");
+                    "colocated, or rollout.gpus");
+    if (engine.steps_off_policy != 1)
+      refuse_export("workload.rollout.steps_off_policy",
+                    "on GPUs of its own verl's engine is one step behind", "1");
+    const Cluster& c = plan_.cluster;
+    const std::int64_t machines =
+        engine.same_machines ? c.nodes : ceil_div(*engine.gpus, c.gpus_per_node);
+    if (*engine.gpus % machines != 0)
+      refuse_export("workload.rollout.gpus", "verl's engine has as many GPUs of each machine",
+                    fmt::format("{}", round_up(*engine.gpus, machines)));
+    file_["actor_rollout_ref"]["hybrid_engine"] = false;
+    file_["rollout"] = Json{{"nnodes", machines}, {"n_gpus_per_node", *engine.gpus / machines}};
   }
 
   const Json& asked_;
@@ -293,8 +311,11 @@ class VerlRlFile {
 }  // namespace
 
 std::string verl_rl_yaml(const Json& asked, const Job& job, const Estimate& e) {
+  const bool beside = job.rlhf->rollout && job.rlhf->rollout->runs_ahead();
   return header_comment(job, e) +
-         "# python3 -m verl.trainer.main_ppo --config-path=$PWD --config-name=verl \\\n"
+         fmt::format(
+             "# python3 -m {} --config-path=$PWD --config-name=verl \\\n",
+             beside ? "verl.experimental.one_step_off_policy.main_ppo" : "verl.trainer.main_ppo") +
          "#     data.train_files=... data.val_files=...\n" +
          yaml_text(VerlRlFile(asked, job).write());
 }

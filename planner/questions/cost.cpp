@@ -11,10 +11,11 @@ std::optional<double> times(std::optional<double> a, double b) {
 }
 
 /// A price that somebody says stands alone: the list's spot price is of another offer.
-void set_price(Cost& cost, const Cluster& cluster, const CostTerms& terms) {
-  const auto nodes = static_cast<double>(cluster.nodes);
+void set_price(Cost& cost, const Plan& plan, const CostTerms& terms) {
+  const Cluster& cluster = plan.cluster;
+  const double nodes = static_cast<double>(cluster.nodes) + plan.engine_nodes;
   if (terms.price_per_gpu_hour) {
-    cost.per_hour.on_demand = *terms.price_per_gpu_hour * static_cast<double>(cluster.world());
+    cost.per_hour.on_demand = *terms.price_per_gpu_hour * static_cast<double>(plan.paid_gpus());
     return;
   }
   const bool said = cluster.price_per_hour || cluster.spot_price_per_hour;
@@ -37,14 +38,14 @@ Money operator*(const Money& money, double by) {
 
 double tokens_per_step(const Plan& plan) {
   const Workload& w = plan.workload;
-  return static_cast<double>(plan.samples_at_once()) *
+  return static_cast<double>(plan.samples_at_once()) * static_cast<double>(plan.updates) *
          static_cast<double>(w.gradient_accumulation) * tokens_of_sample(w);
 }
 
 Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {
   Cost cost;
-  const double gpus = static_cast<double>(plan.cluster.world());
-  set_price(cost, plan.cluster, terms);
+  const double gpus = static_cast<double>(plan.paid_gpus());
+  set_price(cost, plan, terms);
   cost.watts = times(plan.cluster.gpu.tdp_watts, gpus);
   if (step_seconds <= 0) return cost;
   const double steps = kBillion / tokens_per_step(plan);  // for a billion tokens

@@ -41,7 +41,7 @@ Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms);
 Cost cost_of(const Model& model, const Plan& plan, const Estimate& estimate,
              const CostTerms& terms);
 
-/// Tokens that all GPUs together take in one optimizer step.
+/// Tokens that all GPUs together train on in one step, or in an iteration of several models.
 double tokens_per_step(const Plan& plan);
 
 }  // namespace shardplan

@@ -215,7 +215,7 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
 /// What an engine on the trainer's GPUs may leave it: all but its context while it sleeps, a part
 /// of each layer, and what of the actor waits on the host meanwhile.
 void add_rollout(Collector& out, const Rlhf& rlhf) {
-  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
+  if (!rlhf.rollout || !rlhf.rollout->at().shares_gpus) return;
   const RolloutEngine& engine = *rlhf.rollout;
   if (engine.sleep_level == 0)
     out.add("the engine asleep while others work", "sleep", {{"/workload/rollout/sleep_level", 1}});
@@ -291,7 +291,7 @@ std::optional<EngineShare> engine_share(const Job& job) {
     return EngineShare{std::llround(engine.utilization * 100), block, engine.engine->share_key,
                        alone};
   };
-  if (job.rlhf && job.rlhf->rollout && job.rlhf->rollout->place == EnginePlace::colocated)
+  if (job.rlhf && job.rlhf->rollout && job.rlhf->rollout->at().shares_gpus)
     return of(*job.rlhf->rollout, "rollout", false);
   const auto& serves = job.plan.workload.generation.engine;
   if (!job.rlhf && serves) return of(*serves, "engine", true);

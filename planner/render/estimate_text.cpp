@@ -241,14 +241,36 @@ std::string generation_lines(const TimeEstimate& t) {
 
 namespace {
 
+/// What the trainer's GPUs and the engine's own do, and which of them the other waits for.
+std::string group_lines(const GpuGroups& g) {
+  const auto line = [](const char* whose, std::int64_t gpus, double works, double waits) {
+    return fmt::format("{} {} GPU{} work{} {} and wait{} {}", whose, gpus, gpus == 1 ? "" : "s",
+                       gpus == 1 ? "s" : "", format_seconds(works), gpus == 1 ? "s" : "",
+                       waits > 0 ? format_seconds(waits) : "for nothing");
+  };
+  std::string text =
+      line("the trainer's", g.trainer_gpus, g.passes_seconds, g.trainer_waits) + "; " +
+      line("the engine's", g.engine_gpus, g.answers_seconds, g.engine_waits) +
+      fmt::format("; handing weights over takes both {}. ", format_seconds(g.handover_seconds));
+  if (!g.at_once)
+    text +=
+        "They take turns: steps_off_policy 1 would let the engine go on while the trainer "
+        "trains";
+  else
+    text += g.trainer_waits > 0 ? "The answers decide: more GPUs for the engine would help"
+                                : "The training decides: the engine could do with fewer GPUs";
+  return wrapped(text, "  ", "  ");
+}
+
 std::string iteration_lines(const TimeEstimate& t) {
   TextTable table({Align::left, Align::right});
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     table.add({std::string(phase_name(phase.phase)), format_seconds(phase.seconds)});
   table.add({"an iteration", format_seconds(t.step_seconds)});
-  return table.text() + fmt::format("  {} tokens/s on all GPUs; MFU {:.0f} %\n",
-                                    format_count(static_cast<std::int64_t>(t.tokens_per_second)),
-                                    100 * t.mfu);
+  return table.text() +
+         fmt::format("  {} tokens/s on all GPUs; MFU {:.0f} %\n",
+                     format_count(static_cast<std::int64_t>(t.tokens_per_second)), 100 * t.mfu) +
+         (t.groups ? group_lines(*t.groups) : "");
 }
 
 }  // namespace

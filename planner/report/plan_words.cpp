@@ -154,6 +154,10 @@ std::vector<Cell> rlhf_words(const Rlhf& rlhf) {
     if (rlhf.hybrid) batch = with(batch, message("plan.hybrid_engine"));
   }
   lines.push_back(batch);
+  if (rlhf.rollout && rlhf.rollout->gpus)
+    lines.push_back(message(rlhf.rollout->runs_ahead() ? "plan.engine_ahead" : "plan.engine_apart",
+                            {{"engine", std::string(rlhf.rollout->engine->words)},
+                             {"gpus", count(*rlhf.rollout->gpus)}}));
   return lines;
 }
 

@@ -112,6 +112,8 @@ class Time(Record):
     prefill_tokens_per_second: Optional[float]
     decode_seconds: Optional[float]
     decode_tokens_per_second: Optional[float]
+    #: Of an iteration whose rollout engine has GPUs of its own: what each group works and waits.
+    gpu_groups: Optional[dict[str, Any]]
 
 
 class Cost(Record):

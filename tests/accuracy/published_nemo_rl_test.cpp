@@ -1,9 +1,14 @@
 // Runs of NeMo RL's performance summary (data/published/nemo_rl.json): each recipe's settings are
 // imported, and what ran must not be said not to fit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <iostream>
 #include <string>
+#include <vector>
 
+#include "base/checked.h"
 #include "estimate/rlhf.h"
 #include "import/import.h"
 #include "load/calibration.h"
@@ -18,7 +23,8 @@ const Json& table() {
   return json;
 }
 
-/// With samples as long as those it ran on, in rows and an engine of the recipe's limit.
+/// With samples as long as those it ran on, in rows and an engine of the recipe's limit: as many in
+/// a row as it has room for.
 std::string recipe_of(const Json& row) {
   constexpr int kLimit = 4096;
   const Json& s = row.at("settings");
@@ -30,22 +36,34 @@ std::string recipe_of(const Json& row) {
   if (apart > 0)
     generation["colocated"]["resources"] = {{"num_nodes", apart},
                                             {"gpus_per_node", s.at("gpus_per_node")}};
-  Json policy{{"model_name", "Qwen/Qwen3-30B-A3B"},
+  const bool divided = s.at("tensor") != 1;
+  Json policy{{"model_name", row.at("model")},
               {"train_global_batch_size", s.at("train_global_batch_size")},
-              {"train_micro_batch_size", 1},
-              {"logprob_batch_size", 2},
-              {"max_total_sequence_length", row.at("mean_length")},
+              {"train_micro_batch_size", kLimit / row.at("mean_length").get<int>()},
+              {"logprob_batch_size", s.at("logprob_batch_size")},
+              {"max_total_sequence_length",
+               round_up(row.at("mean_length").get<std::int64_t>(), s.at("tensor"))},
               {"dtensor_cfg", {{"enabled", false}}},
               {"sequence_packing",
-               {{"enabled", true}, {"train_mb_tokens", kLimit}, {"logprob_mb_tokens", 2 * kLimit}}},
+               {{"enabled", true},
+                {"train_mb_tokens", kLimit},
+                {"logprob_mb_tokens", s.at("logprob_batch_size").get<int>() * kLimit}}},
               {"megatron_cfg",
                {{"enabled", true},
+                {"tensor_model_parallel_size", s.at("tensor")},
+                {"sequence_parallel", divided},
                 {"expert_model_parallel_size", s.at("expert")},
                 {"pipeline_model_parallel_size", s.at("pipeline")}}},
               {"generation", std::move(generation)}};
   return Json{
       {"defaults", "grpo_math_1B.yaml"},
-      {"grpo", {{"num_prompts_per_step", 64}, {"num_generations_per_prompt", 32}}},
+      {"grpo",
+       {{"num_prompts_per_step", 64},
+        {"num_generations_per_prompt", 32},
+        {"async_grpo",
+         {{"enabled", s.at("steps_off") != 0},
+          {"max_trajectory_age_steps", s.at("steps_off")},
+          {"in_flight_weight_updates", true}}}}},
       {"cluster", {{"num_nodes", s.at("num_nodes")}, {"gpus_per_node", s.at("gpus_per_node")}}},
       {"policy", std::move(policy)}}
       .dump();
@@ -73,16 +91,47 @@ TEST(PublishedNemoRl, WhatRanIsNotSaidNotToFit) {
   }
 }
 
-// Of trainer and engine on the same GPUs, whose times are added. Both are too fast: what judges
+/// Estimated seconds of a step over published ones.
+struct Ratio {
+  double value = 0;
+  bool missed = false;  ///< docs/evidence/measurements.md, "NeMo RL's performance summary"
+};
+
+/// Of trainers and engines on the same GPUs, or `apart`.
+std::vector<Ratio> ratios(bool apart) {
+  std::vector<Ratio> all;
+  for (const Json& row : table().at("rows")) {
+    if ((row.at("settings").at("engine_nodes") != 0) != apart) continue;
+    const TimeEstimate time = estimate_of(row).time;
+    all.push_back(
+        {time.step_seconds / row.at("step_seconds").get<double>(), row.contains("missed")});
+    const auto word = [&](const char* key) { return row.at(key).get<std::string>(); };
+    std::cout << fmt::format("{} {} {}: {:.1f} s, {:.2f}\n", word("version"), word("recipe"),
+                             word("gpu"), time.step_seconds, all.back().value);
+  }
+  return all;
+}
+
+// Of trainer and engine on the same GPUs, whose times are added. All are too fast: what judges
 // answers, hands batches out and waits for the longest answer is not in them.
 TEST(PublishedNemoRl, StepsAreFasterThanPublished) {
-  for (const Json& row : table().at("rows")) {
-    if (row.at("settings").at("engine_nodes") != 0) continue;
-    const double ratio = estimate_of(row).time.step_seconds / row.at("step_seconds").get<double>();
-    RecordProperty(row.at("recipe").get<std::string>(), std::to_string(ratio));
-    EXPECT_GT(ratio, 0.5) << row.at("recipe");
-    EXPECT_LT(ratio, 1.0) << row.at("recipe");
+  for (const Ratio& ratio : ratios(false)) {
+    EXPECT_GT(ratio.value, ratio.missed ? 0 : 0.5);
+    EXPECT_LT(ratio.value, ratio.missed ? 0.5 : 1.0);
   }
+}
+
+// Of engines on GPUs of their own that go on while the trainer trains.
+TEST(PublishedNemoRl, StepsOfTwoGroupsOfGpusAreFasterThanPublished) {
+  double error = 0;
+  const std::vector<Ratio> all = ratios(true);
+  ASSERT_EQ(all.size(), 9U);
+  for (const Ratio& ratio : all) {
+    EXPECT_GT(ratio.value, 0.5);
+    EXPECT_LT(ratio.value, 1.0);
+    error += std::abs(ratio.value - 1) / static_cast<double>(all.size());
+  }
+  EXPECT_LT(error, 0.3);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "load/model.h"
 #include "load/options.h"
 #include "load/rollout.h"
+#include "lowering/rlhf/lower.h"
 #include "options/tables.h"
 #include "parallel/shard.h"
 #include "trainers/description.h"
@@ -29,15 +30,6 @@ struct Lengths {
 
 /// What a workload of training says too, as far as it is about the model that is trained.
 constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen", "tokens"};
-
-/// Samples of so many tokens without padding as whole rows: as many as there is room for, longer by
-/// what is left, so that no token of the budget is missing.
-void take_budget(Workload& w, std::int64_t budget, std::int64_t divided) {
-  if (budget == 0) return;
-  const std::int64_t tokens = checked_mul(budget, divided);
-  w.micro_batch = std::max<std::int64_t>(1, tokens / w.sequence_length);
-  w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
-}
 
 class RlhfLoader {
  public:
@@ -70,12 +62,22 @@ class RlhfLoader {
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
     if (rlhf.rollout) note_engine(job);
+    if (rlhf.rollout && rlhf.rollout->gpus) add_engine_gpus(job.plan, *rlhf.rollout);
+    job.plan.updates = updates_of(rlhf);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
     return job;
   }
 
  private:
+  static void add_engine_gpus(Plan& plan, const RolloutEngine& engine) {
+    const std::int64_t of_node = plan.cluster.gpus_per_node;
+    plan.engine_gpus = *engine.gpus;
+    plan.engine_nodes = engine.same_machines
+                            ? static_cast<double>(*engine.gpus) / static_cast<double>(of_node)
+                            : static_cast<double>(ceil_div(*engine.gpus, of_node));
+  }
+
   void read_workload() {
     work_.choice("kind", {"rlhf"});
     const OptionInfo& option = info_of(rlhf_table(), "algorithm");
@@ -262,7 +264,9 @@ class RlhfLoader {
     if (asked && !parts && plan.trainer->kept_token_loss == nullptr)
       work_.fail("entropy", fmt::format("{}: its losses have none here", plan.trainer->words),
                  "trainer verl, framework megatron, or none");
-    take_budget(plan.workload, own_budget(kind), plan.parallel.sequence * plan.parallel.context);
+    const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
+    if (const std::int64_t budget = own_budget(kind); budget > 0)
+      take_rows(plan.workload, checked_mul(budget, divided), divided);
     return job;
   }
 

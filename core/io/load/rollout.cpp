@@ -29,14 +29,29 @@ struct Asked {
   }
 };
 
+/// GPUs of its own and answers ahead of training want an engine that has them.
+void check_place(const Asked& asked) {
+  const RolloutEngine& engine = asked.engine;
+  if (engine.at().shares_gpus && engine.gpus)
+    asked.refuse(
+        "gpus",
+        fmt::format("{}: an engine on the trainer's GPUs has none of its own", *engine.gpus),
+        "none, or placement separate");
+  if (!engine.at().can_run_ahead && engine.steps_off_policy > 0)
+    asked.refuse("steps_off_policy",
+                 fmt::format("{}: an engine on the trainer's GPUs does not answer while they train",
+                             engine.steps_off_policy),
+                 "0, or placement separate");
+}
+
 void check_degree(const Asked& asked) {
-  const std::int64_t world = asked.plan.cluster.world();
-  const bool colocated = asked.engine.place == EnginePlace::colocated;
-  // Engines on GPUs of their own have no time, and as many GPUs as they want.
-  const EngineGpus gpus{.most = colocated ? world : kLargestEngine,
-                        .shared = colocated ? world : 0,
-                        .beside_trainer = colocated,
-                        .layers_divided = colocated && asked.timed};
+  const bool shares = asked.engine.at().shares_gpus;
+  const std::int64_t all = shares ? asked.plan.cluster.world() : asked.engine.gpus.value_or(0);
+  // An engine that has no time may have as many GPUs as it wants.
+  const EngineGpus gpus{.most = all > 0 ? all : kLargestEngine,
+                        .shared = all,
+                        .beside_trainer = shares,
+                        .layers_divided = shares && asked.timed};
   if (const auto problem = engine_degree_problem(asked.engine, asked.model, asked.plan, gpus))
     asked.refuse("tensor_parallel", problem->message, problem->expected);
 }
@@ -49,7 +64,7 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m, const Plan&
       engine.engine->words, format_bytes(m.budget), format_bytes(m.weights),
       format_bytes(m.activations), format_bytes(m.cache), m.blocks, engine.block_tokens, sequences,
       engine.model_length);
-  if (engine.place == EnginePlace::separate) return text + "; the trainer's GPUs have none of it";
+  if (!engine.at().shares_gpus) return text + "; the trainer's GPUs have none of it";
   if (!plan.trainer->has_engine_inside) text += "; its process has a CUDA context beside that";
   return text + (engine.sleep_level > 0
                      ? fmt::format("; asleep it keeps up to {}; it wakes where the generation "
@@ -59,6 +74,7 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m, const Plan&
 }
 
 Diagnostic check_engine(const Asked& asked, std::string key) {
+  check_place(asked);
   check_degree(asked);
   const RolloutEngine& engine = asked.engine;
   const EngineMemory m = engine_memory(engine, asked.model, asked.plan);

@@ -58,6 +58,17 @@ Json gpu(const Estimate& e) {
   return json;
 }
 
+Json gpu_groups(const GpuGroups& g) {
+  return {{"trainer_gpus", g.trainer_gpus},
+          {"engine_gpus", g.engine_gpus},
+          {"at_once", g.at_once},
+          {"handover_seconds", g.handover_seconds},
+          {"passes_seconds", g.passes_seconds},
+          {"answers_seconds", g.answers_seconds},
+          {"trainer_waits_seconds", g.trainer_waits},
+          {"engine_waits_seconds", g.engine_waits}};
+}
+
 Json time(const TimeEstimate& t) {
   Json json{{"step_seconds", t.step_seconds},
             {"tokens_per_second", t.tokens_per_second},
@@ -86,6 +97,7 @@ Json time(const TimeEstimate& t) {
   }
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     json["phases"].push_back(Json{{"phase", name_of(phase.phase)}, {"seconds", phase.seconds}});
+  if (t.groups) json["gpu_groups"] = gpu_groups(*t.groups);
   return json;
 }
 

@@ -26,8 +26,10 @@ std::int64_t parts_bytes(const Role& actor) {
   return checked_mul(largest, 2);
 }
 
-bool is_here(const RolloutEngine& engine) {
-  return engine.place == EnginePlace::colocated;
+/// The buffers of messages: to other GPUs one is filled while one is sent (verl, checkpoint_engine/
+/// nccl_checkpoint_engine.py, prepare: on every rank).
+std::int64_t message_buffers(const RolloutEngine& engine) {
+  return checked_mul(engine.weight_bucket, engine.at().shares_gpus ? 1 : 2);
 }
 
 /// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
@@ -39,7 +41,7 @@ std::int64_t handover_bytes(const Rlhf& rlhf) {
   const Plan& plan = actor.plan;
   if (is_sharded(plan) && !plan.trainer->divides_sequences) return parts_bytes(actor);
   const bool gathers = traits_of(plan).shards_parameters(plan);
-  const bool copies = plan.trainer->copies_handed_tensors && is_here(*rlhf.rollout);
+  const bool copies = plan.trainer->copies_handed_tensors && rlhf.rollout->at().shares_gpus;
   if (!gathers && !copies) return 0;
   std::int64_t all = 0, largest = 0;
   actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
@@ -118,7 +120,7 @@ void move_weights(ProgramBuilder& b, const RolloutEngine& engine, const EngineMe
 
 /// What an engine keeps on the GPU, or on the host, while others work.
 void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory& memory) {
-  if (!is_here(engine)) return;
+  if (!engine.at().shares_gpus) return;
   ProgramBuilder b(whole);
   b.resident(Category::workspace, engine.sleep_level > 0 ? memory.asleep : memory.activations);
   if (engine.sleep_level == 0) {
@@ -142,7 +144,7 @@ void answer(ProgramBuilder& b, const EngineMemory& memory, bool inside) {
 /// The judge wakes with weights of its own, which nobody hands over, and its whole cache (verl 0.8,
 /// experimental/reward_loop/reward_loop.py, compute_rm_score).
 void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
-  if (!is_here(judge.engine) || judge.engine.sleep_level == 0) return;
+  if (!judge.engine.sleeps()) return;
   const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
   b.alloc(Category::parameters, memory.weights, Stream::engine);
   answer(b, memory, inside);
@@ -154,7 +156,7 @@ void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
 Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
   const Role& actor = rlhf.roles.front();
-  const bool wakes = is_here(*rlhf.rollout) && rlhf.rollout->sleep_level > 0;
+  const bool wakes = rlhf.rollout->sleeps();
   Program program;
   ProgramBuilder b(program);
   const bool inside = actor.plan.trainer->has_engine_inside;
@@ -168,10 +170,10 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   if (!keeps) bring(b, training, actor, Needed::parameters, false);
   if (wakes) b.alloc(Category::parameters, memory.weights, Stream::engine);
   if (wakes) move_weights(b, *rlhf.rollout, memory, true);
-  b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.alloc(Category::communication_buffers, message_buffers(*rlhf.rollout));
   b.transient(Category::gathered_parameters, handover_bytes(rlhf));
   gather(b, actor);
-  b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.free(Category::communication_buffers, message_buffers(*rlhf.rollout));
   b.free(Category::gathered_parameters, collected);
   if (keeps) bring(b, training, actor, Needed::parameters, false);
   if (empties.when_engine_has_weights) b.empty_cache();
@@ -187,7 +189,7 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
 void add_processes(Program& whole, const Rlhf& rlhf) {
   const TrainerDescription& trainer = *rlhf.roles.front().plan.trainer;
   const auto add = [&](const RolloutEngine& engine) {
-    if (is_here(engine) && !trainer.has_engine_inside)
+    if (engine.at().shares_gpus && !trainer.has_engine_inside)
       whole.engines_beside.push_back(engine.tensor_parallel);
   };
   if (rlhf.rollout) add(*rlhf.rollout);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "frameworks/registry.h"
@@ -32,9 +33,8 @@ std::int64_t take_scoring_batch(const Rlhf& rlhf, Plan& plan) {
       rlhf.generation.workload.sequence_length + rlhf.generation.workload.generation.new_tokens;
   if (rlhf.scoring_tokens > 0) {
     const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
-    const std::int64_t tokens = checked_mul(rlhf.scoring_tokens, divided);
-    w.micro_batch = std::max<std::int64_t>(1, tokens / sequence);
-    w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
+    w.sequence_length = sequence;
+    take_rows(w, checked_mul(rlhf.scoring_tokens, divided), divided);
   } else if (rlhf.scoring_batch > 0) {
     w.micro_batch = rlhf.scoring_batch;
     w.sequence_length = sequence;
@@ -162,13 +162,28 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
 
 }  // namespace
 
+void take_rows(Workload& w, std::int64_t tokens, std::int64_t divided) {
+  constexpr std::int64_t kAligned = 8;
+  w.micro_batch = std::max<std::int64_t>(1, tokens / w.sequence_length);
+  const std::int64_t row = kAligned / std::gcd(kAligned, w.micro_batch);
+  w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), std::lcm(divided, row));
+}
+
+std::int64_t updates_of(const Rlhf& rlhf) {
+  if (!generates(rlhf.algorithm)) return 1;
+  const Workload& w = rlhf.roles.front().plan.workload;
+  return ceil_div(rlhf.generation.workload.micro_batch,
+                  checked_mul(w.micro_batch, w.gradient_accumulation));
+}
+
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> training, parts;
   for (const Role& role : rlhf.roles) {
     if (!role.trains) continue;
     const RankModel rank(role.model, role.plan);
     training.push_back({training_phase(rlhf, role), &role,
-                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false});
+                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false,
+                        updates_of(rlhf)});
   }
   if (generates(rlhf.algorithm))
     parts.push_back({Phase::generation, &rlhf.roles.front(),

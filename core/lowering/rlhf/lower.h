@@ -23,6 +23,15 @@ struct RlhfPart {
   std::int64_t left = 0;
 };
 
+/// Optimizer steps of an iteration, which go once over what was generated.
+std::int64_t updates_of(const Rlhf& rlhf);
+
+/// Samples without padding as whole rows, which `w` takes at once: as many as `tokens` have room
+/// for, longer by what is left, so that no token is missing. Tokens of all rows together are a
+/// multiple of 8, as each product wants of packed ones, which are one row; and each row's one of
+/// `divided`.
+void take_rows(Workload& w, std::int64_t tokens, std::int64_t divided);
+
 /// The parts of an iteration in their order, each with its own residents.
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
 

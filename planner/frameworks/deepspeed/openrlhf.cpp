@@ -212,7 +212,7 @@ class SeveralModels {
 
  private:
   bool critic() const { return rlhf_.description().has_critic; }
-  bool together() const { return rlhf_.rollout->place == EnginePlace::colocated; }
+  bool together() const { return rlhf_.rollout->at().shares_gpus; }
   Json model(const char* role) const { return models_.value(role, Json::object()); }
   bool has(RoleKind kind) const {
     return std::ranges::find(rlhf_.roles, kind, &Role::kind) != rlhf_.roles.end();
@@ -314,8 +314,12 @@ class SeveralModels {
           "prompt and new tokens");
     check("weight_bucket", e.weight_bucket == 0, "0");
     check("expert_parallel", e.expert_parallel == 1, "1");
-    const std::int64_t world = plan_.cluster.world();
-    c_.put("vllm.num_engines", std::max<std::int64_t>(1, world / e.tensor_parallel));
+    const std::int64_t gpus = e.gpus.value_or(plan_.cluster.world());
+    c_.put("vllm.num_engines", std::max<std::int64_t>(1, gpus / e.tensor_parallel));
+    if (e.steps_off_policy > 0) {
+      c_.put("train.async_enable");
+      c_.put("train.async_queue_size", e.steps_off_policy);
+    }
     c_.put("vllm.tensor_parallel_size", e.tensor_parallel);
     c_.put("vllm.gpu_memory_utilization", e.utilization);
     if (e.sleep_level > 0) c_.put("vllm.enable_sleep");

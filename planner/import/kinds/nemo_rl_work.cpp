@@ -225,10 +225,30 @@ class Engine {
                 fmt::format("{} of {} leaves nothing for the trainer or the engine", own, *all),
                 fmt::format("1 to {}", *all - 1));
     *all -= own;
+    const std::int64_t per_machine = c_.integer(gpus, *recipe_.per_machine);
+    rollout_["gpus"] = one ? own : own * per_machine;
+    c_.came_from("/workload/rollout/gpus", key);
+    if (one) rollout_["same_machines"] = true;
+    rollout_.erase("sleep_level");
+    if (c_.flag("grpo.async_grpo.enabled", false))  // grpo.py, async_grpo_train
+      take_steps();
     recipe_.note({.kind = Note::Kind::assumed,
                   .field = one ? fmt::format("cluster: {} GPUs", *all)
                                : fmt::format("cluster: {} machines", *all),
                   .reason = "the engine has the others"});
+  }
+
+  /// Without weights that change under answers in flight, all of them are waited for at each
+  /// hand-over, so that more than one step gains nothing (grpo.py, async_grpo_train).
+  void take_steps() {
+    integer("steps_off_policy", "grpo.async_grpo.max_trajectory_age_steps", 1);
+    if (c_.flag("grpo.async_grpo.in_flight_weight_updates", false) ||
+        rollout_["steps_off_policy"] <= 1)
+      return;
+    rollout_["steps_off_policy"] = 1;
+    recipe_.note({.kind = Note::Kind::assumed,
+                  .field = "workload.rollout.steps_off_policy: 1",
+                  .reason = "without in_flight_weight_updates all answers are waited for"});
   }
 
   /// grpo.py, refit_policy_generation.

@@ -25,6 +25,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"colocate_actor_ref", "train.colocate_actor_ref"},
     {"colocate_critic_reward", "train.colocate_critic_reward"},
     {"async_train", "train.async_enable"},
+    {"async_queue_size", "train.async_queue_size"},
     {"vllm_num_engines", "vllm.num_engines"},
     {"vllm_tensor_parallel_size", "vllm.tensor_parallel_size"},
     {"vllm_gpu_memory_utilization", "vllm.gpu_memory_utilization"},

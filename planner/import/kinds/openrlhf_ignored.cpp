@@ -139,8 +139,7 @@ const std::array kIgnored{
                 {"aux_loss_coef", "actor.aux_loss_coef", "model.aux_loss_coef"}},
     IgnoredKeys{
         "how batches wait for their turn",
-        {"train.async_queue_size", "async_queue_size", "train.partial_rollout_enable",
-         "partial_rollout", "rollout.vllm_generate_batch_size", "vllm_generate_batch_size"}},
+        {"train.partial_rollout_enable", "partial_rollout", "rollout.vllm_generate_batch_size", "vllm_generate_batch_size"}},
     IgnoredKeys{"the exchange takes as many bytes", {"vllm.sync_with_ray", "vllm_sync_with_ray"}},
     IgnoredKeys{"as many tokens a GPU",
                 {"ds.ring_attn_head_stride", "ring_head_stride", "disable_trace_cache"}},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "import/engine_gpus.h"
 #include "import/kinds/openrlhf_flags.h"
 
 namespace shardplan::importing::openrlhf {
@@ -227,6 +228,12 @@ class RlComposer {
                  {"tensor_parallel", ranks},
                  {"prefix_caching", f_.on("enable_prefix_caching")},
                  {"sleep_level", sleeps && !apart ? 1 : 0}};  // vllm_engine.py, sleep
+    if (apart) {
+      take_engine_gpus(rollout, recipe_, engines * ranks, *recipe_.machines);
+      f_.came_from("/workload/rollout/gpus", "vllm_num_engines");
+    }
+    if (f_.on("async_train"))  // trainer/ppo_trainer_async.py: batches that may wait
+      rollout["steps_off_policy"] = f_.integer("async_queue_size", 1);
     if (f_.on("enforce_eager")) rollout["cuda_graphs"] = false;
     if (const std::int64_t n = f_.integer("n_samples_per_prompt", 1); n > 1)
       rollout["completions"] = n;

@@ -137,7 +137,11 @@ constexpr auto kTogether =
                                      "reward_model.enable_resource_pool",
                                      "reward_model.use_reward_loop",
                                      "reward_model.model",
-                                     "rollout.n_gpus_per_node"});
+                                     "rollout.nnodes",
+                                     "rollout.n_gpus_per_node",
+                                     "async_training.staleness_threshold",
+                                     "async_training.trigger_parameter_sync_step",
+                                     "async_training.require_batches"});
 
 const std::array kIgnored{
     IgnoredKeys{

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "import/engine_gpus.h"
 #include "import/kinds/verl_config.h"
 #include "import/vocabulary.h"
 
@@ -151,11 +153,18 @@ class Composer {
     return c_.integer(whole + "_per_gpu", 0);
   }
 
+  /// Between two updates of the engine's weights.
+  std::int64_t prompts(std::int64_t mini) const {
+    if (c_.said("async_training") == nullptr) return c_.integer("data.train_batch_size", 1024);
+    return c_.integer("async_training.trigger_parameter_sync_step", 4) *
+           c_.integer("async_training.require_batches", 1) * mini;
+  }
+
   void take_batches() {
     const std::int64_t repeats = c_.integer(at(kRollout, "n"), 1);
     const std::int64_t mini = c_.integer(at(kActor, "ppo_mini_batch_size"), 256);
     recipe_.global_batch = mini * repeats;
-    recipe_.generated = c_.integer("data.train_batch_size", 1024) * repeats;
+    recipe_.generated = prompts(mini) * repeats;
     dynamic_ = c_.flag(at(kActor, "use_dynamic_bsz"), false);
     std::int64_t micro = batch_of(kActor, "ppo_micro_batch_size", model_ranks_);
     const std::int64_t budget = c_.integer(at(kActor, "ppo_max_token_len_per_gpu"), 16384);
@@ -423,7 +432,22 @@ class Composer {
     const bool apart = !c_.flag("actor_rollout_ref.hybrid_engine", true) ||
                        c_.said("rollout.n_gpus_per_node") != nullptr;
     rollout["placement"] = apart ? "separate" : "colocated";
+    if (c_.said("rollout.n_gpus_per_node") != nullptr) take_own_gpus(rollout);
     recipe_.rlhf["rollout"] = std::move(rollout);
+  }
+
+  /// Its recipes that generate beside training: one batch behind, or as stale as the fully
+  /// asynchronous one lets samples be (verl/experimental/one_step_off_policy/ray_trainer.py, fit;
+  /// fully_async_policy/fully_async_rollouter.py).
+  void take_own_gpus(Json& rollout) {
+    const std::int64_t machines = c_.integer("rollout.nnodes", 1);
+    take_engine_gpus(rollout, recipe_, machines * c_.integer("rollout.n_gpus_per_node", 8),
+                     machines);
+    c_.came_from("/workload/rollout/gpus", "rollout.n_gpus_per_node");
+    const char* stale = "async_training.staleness_threshold";
+    const double behind = c_.said("async_training") != nullptr ? c_.number(stale, 0.1) : 1;
+    if (behind > 0) rollout["steps_off_policy"] = static_cast<std::int64_t>(std::ceil(behind));
+    rollout["sleep_level"] = 0;
   }
 
   const Config& c_;

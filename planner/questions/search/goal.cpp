@@ -71,7 +71,7 @@ Score score_of(const Plan& plan, double step_seconds, std::int64_t device_bytes)
     s.time = static_cast<std::int64_t>(
         std::floor(std::log(step_seconds / tokens_per_step(plan)) / kTimeStep));
   s.memory = device_bytes / kMemoryStep;
-  s.gpus = plan.cluster.world();
+  s.gpus = plan.paid_gpus();
   const PeerJob job = planning_of(plan).peers(plan);
   s.off_gpu = (job.offloads_optimizer ? 1 : 0) + (job.offloads_parameters ? 1 : 0);
   s.unknown_host = s.off_gpu > 0 && !plan.cluster.host_memory;

@@ -123,7 +123,7 @@ std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
     out += fmt::format(
         ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n",
         csv_field(model_name(outcome.job->model)), e.parameters, csv_field(plan.cluster.label),
-        plan.cluster.world(), csv_field(english.text(framework_words(plan))), plan.precision.name,
+        plan.paid_gpus(), csv_field(english.text(framework_words(plan))), plan.precision.name,
         w.micro_batch, w.sequence_length, w.gradient_accumulation, name_of(w.kind),
         degrees_of(plan), name_of(overall(e.verdict)), e.verdict.limited_by, e.device.point,
         e.device.upper, e.usable_bytes, e.host_per_node.total(), e.host_per_node.nvme,

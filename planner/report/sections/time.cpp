@@ -50,6 +50,17 @@ void add_own(Table& table, const TimeEstimate& t) {
     const std::string id(name_of(phase.phase));
     add("phase_" + id, message("span." + id), seconds(phase.seconds, t.source));
   }
+  if (!t.groups) return;
+  const GpuGroups& g = *t.groups;
+  const auto group = [&](const char* id, Quantity value) {
+    add(id, message(std::string("time.") + id), value);
+  };
+  group("trainer_gpus", count(g.trainer_gpus, Source::exact));
+  group("trainer_waits", seconds(g.trainer_waits, t.source));
+  group("engine_gpus", count(g.engine_gpus, Source::exact));
+  group("engine_answers", seconds(g.answers_seconds, t.source));
+  group("engine_waits", seconds(g.engine_waits, t.source));
+  group("handover", seconds(g.handover_seconds, t.source));
 }
 
 Chart figure(const TimeEstimate& t) {
@@ -109,12 +120,25 @@ void add_typical(Table& table, const TypicalStep& typical) {
 
 }  // namespace
 
+namespace {
+
+/// Which of two groups of GPUs the other waits for.
+Text decides(const GpuGroups& g) {
+  return message(!g.at_once            ? "time.takes_turns"
+                 : g.trainer_waits > 0 ? "time.answers_decide"
+                                       : "time.training_decides");
+}
+
+}  // namespace
+
 Section time_section(const Findings& f) {
   const TimeEstimate& t = f.estimate.time;
   if (t.step_seconds <= 0) return {"time", {Paragraph{message("time.unknown")}}};
   Table table = time_table(t);
   if (f.estimate.typical) add_typical(table, *f.estimate.typical);
-  return {"time", {figure(t), std::move(table), Paragraph{message("time.meaning")}}};
+  Section section{"time", {figure(t), std::move(table), Paragraph{message("time.meaning")}}};
+  if (t.groups) section.blocks.emplace_back(Paragraph{decides(*t.groups)});
+  return section;
 }
 
 }  // namespace shardplan::report

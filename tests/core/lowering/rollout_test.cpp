@@ -160,6 +160,17 @@ TEST(Rollout, HandsWeightsOverTensorByTensor) {
   EXPECT_EQ(peak(job, Phase::generation) - states, std::int64_t{128256} * 4096 * 4);
 }
 
+/// To other GPUs one message is filled while another is sent.
+TEST(Rollout, HasTwoBuffersForGpusOfItsOwn) {
+  const auto at_peak = [](const char* bucket) {
+    return peak(changed(std::string(R"({"workload": {"rollout": {"placement": "separate",
+                                        "weight_bucket": )") +
+                        bucket + "}}}"),
+                Phase::generation);
+  };
+  EXPECT_EQ(at_peak("1073741824") - at_peak("0"), std::int64_t{2} << 30);
+}
+
 TEST(Rollout, LeavesNothingBehind) {
   for (const std::string patch :
        {R"({})", R"({"workload": {"rollout": {"sleep_level": 1}}})",
@@ -332,6 +343,17 @@ TEST(Rollout, OnGpusOfItsOwnHasNoTime) {
   const TimeEstimate time = estimate_rlhf(*job.rlhf, load_calibration()).time;
   EXPECT_EQ(time.step_seconds, 0);
   EXPECT_THAT(std::string(time.unknown_because), HasSubstr("how many GPUs"));
+}
+
+TEST(Rollout, RefusesGpusThatItCannotHave) {
+  EXPECT_THAT(error(R"({"placement": "separate", "gpus": 0})"), HasSubstr("1 to"));
+  EXPECT_THAT(error(R"({"placement": "separate", "gpus": 6, "tensor_parallel": 4})"),
+              AllOf(HasSubstr("4 does not divide the 6 GPUs"), HasSubstr("expected 2")));
+  EXPECT_THAT(error(R"({"gpus": 8})"),
+              AllOf(HasSubstr("rollout.gpus"), HasSubstr("placement separate")));
+  EXPECT_THAT(error(R"({"steps_off_policy": 1})"),
+              AllOf(HasSubstr("rollout.steps_off_policy"), HasSubstr("0, or placement separate")));
+  EXPECT_EQ(error(R"({"placement": "separate", "gpus": 8, "tensor_parallel": 4})"), "no error");
 }
 
 TEST(Rollout, RefusesWhatCannotStart) {

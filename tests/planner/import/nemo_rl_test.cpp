@@ -149,13 +149,29 @@ TEST(ImportNemoRl, TakesSamplesAndPairs) {
   EXPECT_EQ(dpo["workload"]["gradient_accumulation"], 128 / 8);
 }
 
+std::string with_own_gpus() {
+  return with(kGrpo, "    max_new_tokens: 1536\n",
+              "    max_new_tokens: 1536\n    colocated:\n      enabled: false\n"
+              "      resources: {gpus_per_node: 8, num_nodes: 1}\n");
+}
+std::string with_async() {
+  return with(with_own_gpus(), "grpo:\n",
+              "grpo:\n  async_grpo: {enabled: true, max_trajectory_age_steps: 8, in_flight_weight_updates: true}\n");
+}
+
+TEST(ImportNemoRl, LetsAnEngineRunAhead) {
+  EXPECT_EQ(taken(with_async())["workload"]["rollout"]["steps_off_policy"], 8);
+  const std::string waits = with(with_async(), "updates: true", "updates: false");
+  EXPECT_EQ(taken(waits)["workload"]["rollout"]["steps_off_policy"], 1);
+}
+
 TEST(ImportNemoRl, GivesAnEngineItsOwnGpus) {
-  const std::string apart = with(kGrpo, "    max_new_tokens: 1536\n",
-                                 "    max_new_tokens: 1536\n    colocated:\n      enabled: false\n"
-                                 "      resources: {gpus_per_node: 8, num_nodes: 1}\n");
+  const std::string apart = with_own_gpus();
   const Json job = taken(apart);
   EXPECT_EQ(job["cluster"], "1x8xH100-80GB");
   EXPECT_EQ(job["workload"]["rollout"]["placement"], "separate");
+  EXPECT_EQ(job["workload"]["rollout"]["gpus"], 8);
+  EXPECT_FALSE(job["workload"]["rollout"].contains("steps_off_policy"));
   EXPECT_FALSE(job["workload"]["models"].contains("actor"));
   EXPECT_THAT(error_of(with(apart, "num_nodes: 1}", "num_nodes: 2}"), kGpu),
               HasSubstr("2 of 2 leaves nothing for the trainer or the engine"));
@@ -231,7 +247,8 @@ TEST(ImportNemoRl, FindsTheRecipeOfALaunchScript) {
 // A file that is written has the same job in it.
 TEST(ImportNemoRl, TakesBackWhatIsExported) {
   const Calibration calibration = load_calibration();
-  for (const char* recipe : {kGrpo, kMegatron, kSft, kDpo}) {
+  for (const std::string& recipe : {std::string(kGrpo), std::string(kMegatron), std::string(kSft),
+                                    std::string(kDpo), with_own_gpus(), with_async()}) {
     const Json job = taken(recipe);
     const Job before = loaded(job);
     const Estimate estimate = estimate_job(before, calibration);

@@ -44,6 +44,15 @@ std::string without(std::string script, const std::string& words) {
   return script;
 }
 
+/// The engine on GPUs of its own, which goes on while the actor trains.
+std::string beside() {
+  const std::string others = without(
+      without(with("--train.colocate_actor_ref --train.async_enable --train.async_queue_size 2"),
+              "--train.colocate_all "),
+      "--vllm.enable_sleep ");
+  return without(others, "--critic.num_gpus_per_node 4 ");
+}
+
 Job loaded(const Json& job) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   return load_job(job, "job", {.hardware = &hardware, .directory = ""});
@@ -129,6 +138,9 @@ TEST(ImportOpenRlhf, TakesACommandInsideOfQuotes) {
     --vllm.num_engines 4 --ds.zero_stage 3" &>> log)");
   EXPECT_EQ(inner["cluster"], "1x4xH100-80GB");
   EXPECT_EQ(inner["workload"]["rollout"]["placement"], "separate");
+  EXPECT_EQ(inner["workload"]["rollout"]["gpus"], 4);
+  EXPECT_EQ(inner["workload"]["rollout"]["same_machines"], true);
+  EXPECT_EQ(job(beside())["workload"]["rollout"]["steps_off_policy"], 2);
   EXPECT_EQ(inner["workload"]["rollout"]["gpu_memory_utilization"], 0.95);
 }
 
@@ -209,7 +221,7 @@ TEST(ExportOpenRlhf, WritesWhatItReads) {
                    "--actor.entropy_coef 0 --ds.ring_attn_size 2 --ds.adam_offload"),
               "--train.dynamic_batch_enable ");
   for (const std::string& script :
-       {with(""), with("--reward.remote_url f.py --ref.offload"), grpo,
+       {with(""), beside(), with("--reward.remote_url f.py --ref.offload"), grpo,
         deepspeed + "train_sft" + one + " --lora_rank 8 --load_in_4bit",
         deepspeed + "train_sft" + one + " --use_liger_kernel --zpg 2",
         deepspeed + "train_dpo" + one + " --ref_offload --ring_attn_size 2",

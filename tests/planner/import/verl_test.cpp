@@ -275,10 +275,28 @@ ExportedFile exported(const Json& asked) {
   return export_as("verl", asked, job, estimate_job(job, load_calibration()));
 }
 
+// Its recipe of one step behind, and the fully asynchronous one.
+TEST(ImportVerl, GivesAnEngineItsOwnGpus) {
+  const Json one =
+      loaded(with("actor_rollout_ref.hybrid_engine=False rollout.nnodes=2 "
+                  "rollout.n_gpus_per_node=4"));
+  const Json& rollout = one["workload"]["rollout"];
+  EXPECT_EQ(rollout["gpus"], 8);
+  EXPECT_EQ(rollout["steps_off_policy"], 1);
+  EXPECT_FALSE(rollout.contains("same_machines"));
+  const Json all =
+      loaded(with("rollout.n_gpus_per_node=4 async_training.staleness_threshold=0.5 "
+                  "async_training.trigger_parameter_sync_step=2"));
+  EXPECT_EQ(all["workload"]["rollout"]["steps_off_policy"], 1);
+  EXPECT_EQ(all["workload"]["generation_batch"], 2 * 128 * 4 / 8);
+  const Json none = loaded(with("rollout.n_gpus_per_node=4 async_training.staleness_threshold=0"));
+  EXPECT_FALSE(none["workload"]["rollout"].contains("steps_off_policy"));
+}
+
 // A configuration that is written has the same job in it.
 TEST(ExportVerl, WritesWhatItReads) {
   for (const char* more :
-       {"",
+       {"", "actor_rollout_ref.hybrid_engine=False rollout.n_gpus_per_node=4",
         "algorithm.adv_estimator=gae critic.model.path=Qwen/Qwen2.5-1.5B "
         "critic.ppo_micro_batch_size_per_gpu=4 critic.model.fsdp_config.param_offload=True "
         "reward_model.enable=True reward_model.model.path=Qwen/Qwen2.5-3B",

@@ -59,6 +59,20 @@ TEST(Cost, APriceThatIsSaidComesBeforeTheList) {
   EXPECT_EQ(asked.per_hour.on_demand, 16);
 }
 
+/// A rollout engine's GPUs are paid and draw power too, whatever they wait for.
+TEST(Cost, AnEnginesOwnGpusArePaid) {
+  Plan plan = plan_of();
+  plan.cluster.price_per_hour = 9;
+  plan.workload.tokens = 8e9;
+  plan.engine_gpus = 8;
+  plan.engine_nodes = 2;
+  const Cost cost = cost_of(plan, 3.6, {});
+  EXPECT_EQ(cost.per_hour.on_demand, 36);
+  EXPECT_DOUBLE_EQ(*cost.gpu_hours, 16'000);
+  EXPECT_DOUBLE_EQ(*cost.kwh, 8000);
+  EXPECT_EQ(cost_of(plan, 1, {.price_per_gpu_hour = 2}).per_hour.on_demand, 32);
+}
+
 TEST(Cost, NoTimeNoMoney) {
   Plan plan = plan_of();
   plan.cluster.price_per_hour = 7;
