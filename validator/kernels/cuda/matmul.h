@@ -4,7 +4,6 @@
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/checked.h"
 #include "kernels/cuda/cuda_check.h"
@@ -79,12 +78,15 @@ struct MatmulLayout {
   }
 };
 
-/// Up to an eighth more, so that counts which change from step to step share an algorithm: what an
-/// expert is given does, and the heuristic takes the host longer than a product takes the GPU.
-inline std::int64_t rounded_tokens(std::int64_t tokens) {
-  constexpr std::int64_t kLeast = 16, kParts = 8;
-  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tokens)));
-  return round_up(tokens, std::max(kLeast, octave / kParts));
+/// Counts that change from step to step, as those of experts' rows, share an algorithm in classes
+/// that end at the powers of four from 128 on. The heuristic takes the host longer than a product
+/// takes the GPU, and a kernel that had not run yet is loaded first: with few classes all of it is
+/// over after a step or two. torch's _grouped_mm has one tile for all groups of a product.
+inline std::int64_t class_of_tokens(std::int64_t tokens) {
+  constexpr std::int64_t kLeast = 128, kFactor = 4;
+  std::int64_t most = kLeast;
+  while (most < tokens) most *= kFactor;
+  return most;
 }
 
 /// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
