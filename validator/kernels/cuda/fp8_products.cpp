@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "device/row_classes.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/matmul.h"
 
@@ -29,7 +30,7 @@ Fp8Products::Shape Fp8Products::Shape::chosen_for() const {
   if (!counted) return *this;
   Shape shape = *this;
   std::int64_t& tokens = sums_tokens ? shape.k : shape.n;
-  tokens = class_of_tokens(tokens);
+  tokens = class_of_rows(tokens);
   return shape;
 }
 

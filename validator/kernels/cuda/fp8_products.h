@@ -37,7 +37,7 @@ class Fp8Products {
     bool counted;  ///< tokens change from call to call
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
-    /// Whose algorithm it takes: where tokens change, that of their class (matmul.h).
+    /// Whose algorithm it takes: where tokens change, that of their class (row_classes.h).
     Shape chosen_for() const;
   };
   struct Plan;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "device/row_classes.h"
 #include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
@@ -24,7 +25,7 @@ Linear::Shape Linear::Shape::chosen_for() const {
   if (!counted) return *this;
   Shape shape = *this;
   std::int64_t& tokens = transpose_b ? shape.k : shape.n;
-  tokens = class_of_tokens(tokens);
+  tokens = class_of_rows(tokens);
   return shape;
 }
 

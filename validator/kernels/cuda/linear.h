@@ -52,7 +52,7 @@ class Linear {
     bool counted = false;    ///< tokens change from call to call
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
-    /// Whose algorithm it takes: where tokens change, that of their class (matmul.h).
+    /// Whose algorithm it takes: where tokens change, that of their class (row_classes.h).
     Shape chosen_for() const;
   };
   struct Plan;

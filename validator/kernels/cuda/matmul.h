@@ -3,9 +3,6 @@
 
 #include <cublasLt.h>
 
-#include <algorithm>
-
-#include "base/checked.h"
 #include "kernels/cuda/cuda_check.h"
 #include "memory/tensor.h"
 
@@ -77,17 +74,6 @@ struct MatmulLayout {
           "cublasLtMatrixLayoutSetAttribute");
   }
 };
-
-/// Counts that change from step to step, as those of experts' rows, share an algorithm in classes
-/// that end at the powers of four from 128 on. The heuristic takes the host longer than a product
-/// takes the GPU, and a kernel that had not run yet is loaded first: with few classes all of it is
-/// over after a step or two. torch's _grouped_mm has one tile for all groups of a product.
-inline std::int64_t class_of_tokens(std::int64_t tokens) {
-  constexpr std::int64_t kLeast = 128, kFactor = 4;
-  std::int64_t most = kLeast;
-  while (most < tokens) most *= kFactor;
-  return most;
-}
 
 /// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
 /// `alignment` bytes. Returns why there is none; a caller says what it was for.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "device/row_classes.h"
 #include "kernels/host/kernels.h"
 
 namespace shardplan::validator {
@@ -47,8 +48,8 @@ TEST(Routing, takes_the_largest_and_the_first_of_equal_ones) {
 }
 
 TEST(Routing, goes_to_all_experts_alike_where_that_is_asked_for) {
-  std::vector<float> logits{0, std::log(2.0F), 0, 0, std::log(5.0F), 0, std::log(3.0F), 0,
-                            0, 0,              0, 0};
+  std::vector<float> logits{0, std::log(2.0F), 0, 0, std::log(5.0F), 0, std::log(3.0F), 0, 0, 0, 0,
+                            0};
   std::vector<float> weights(9), balance(8);
   std::vector<std::int32_t> experts(9);
   host::route_forward({.renormalise = false,
@@ -62,6 +63,17 @@ TEST(Routing, goes_to_all_experts_alike_where_that_is_asked_for) {
   EXPECT_FLOAT_EQ(weights[4], 5.0F / 10);
   EXPECT_EQ(std::vector<float>(balance.begin(), balance.begin() + 4),
             (std::vector<float>{3, 2, 2, 2}));
+}
+
+TEST(RowClasses, are_few_and_end_at_powers_of_four) {
+  for (const auto& [rows, most] : {std::pair{1, 128},
+                                   {128, 128},
+                                   {129, 512},
+                                   {512, 512},
+                                   {513, 2048},
+                                   {8192, 8192},
+                                   {8193, 32768}})
+    EXPECT_EQ(class_of_rows(rows), most) << rows;
 }
 
 struct Placed {
