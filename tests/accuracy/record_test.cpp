@@ -49,6 +49,19 @@ TEST(Records, AreReadOneAFile) {
   EXPECT_FALSE(r.measured[index_of(Figure::device)]);
 }
 
+TEST(Records, HaveTheDiskThatWasMeasuredBeforeTheStep) {
+  std::string text = record("one", R"({"allocated_peak": 1000})");
+  text.pop_back();
+  text += R"(, "environment": {"nvme": {"bytes": 1, "read_bandwidth": 2e9, "write_bandwidth": 3e9},
+    "gpu": "any"}})";
+  const RecordList list = read_records(text, "r.json", hardware());
+  ASSERT_THAT(list.bad, SizeIs(0));
+  const std::optional<Nvme>& nvme = list.records.at(0).job.plan.cluster.nvme;
+  ASSERT_TRUE(nvme);
+  EXPECT_EQ(nvme->read_bandwidth, 2e9);
+  EXPECT_EQ(nvme->write_bandwidth, 3e9);
+}
+
 TEST(Records, AreReadAsAListAndABadOneDoesNotStopTheOthers) {
   const std::string good = record("good", R"({"allocated_peak": 1000})");
   const std::string list_text =

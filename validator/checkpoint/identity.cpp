@@ -37,6 +37,7 @@ Json network_json(const DecoderSpec& s) {
                       {"per_token", s.experts->per_token},
                       {"renormalised", s.experts->renormalised},
                       {"balance", s.experts->balance}};
+  if (s.experts && s.experts->evenly) out["experts"]["evenly"] = true;
   if (s.lora)
     out["lora"] = {{"rank", s.lora->rank},
                    {"scale", s.lora->scale},

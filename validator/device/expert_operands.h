@@ -12,11 +12,13 @@
 
 namespace shardplan::validator {
 
-/// Softmax over all experts, and the k largest of each row; of equal ones the first experts.
+/// Softmax over all experts, and the k largest of each row; of equal ones the first experts. Or
+/// evenly: of row r the experts (r k + j) mod experts, j < k, whatever their logits.
 struct RouteForward {
   bool renormalise = false;  ///< a row's weights are divided by their sum
-  Tensor weights;            ///< [rows, k] fp32, the largest first
-  Tensor experts;            ///< [rows, k] int32
+  bool evenly = false;
+  Tensor weights;  ///< [rows, k] fp32, the largest first
+  Tensor experts;  ///< [rows, k] int32
   Tensor balance;  ///< [2, experts] fp32, or absent: each expert's assignments and probabilities
                    ///< are added to what is there
   Tensor logits;   ///< [rows, experts]

@@ -78,7 +78,8 @@ struct Fp8Product {
   bool by_rows = false;
   bool sums_tokens = false;  ///< k counts tokens; else rows do
   bool accumulate = false;
-  bool fast = false;  ///< sums may have fewer bits on the way, where units have such sums
+  bool fast = false;     ///< sums may have fewer bits on the way, where units have such sums
+  bool counted = false;  ///< of the rows that an expert was given: others the next time
 };
 
 }  // namespace shardplan::validator

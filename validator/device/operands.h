@@ -159,6 +159,7 @@ struct ColumnProduct {
   bool accumulate = false;
   /// So many products, each of the next rows of all three, of which it has an equal share.
   std::int64_t bands = 1;
+  bool counted = false;  ///< of the rows that an expert was given: others the next time
 };
 
 /// Softmax and cross-entropy of rows of logits, whose place their gradient takes.

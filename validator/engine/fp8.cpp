@@ -146,7 +146,13 @@ void Fp8Linear::forward(const Tensor& y, const Tensor& x, const Tensor& w,
   find(joint);
   device_.cast_fp8({.from = x, .to = a, .by_rows = by_rows(), .scaled = joint_x});
   device_.cast_fp8({.from = w, .to = b, .by_rows = by_rows(), .scaled = joint_w});
-  device_.multiply_fp8({.c = y, .a = a, .b = b, .bias = bias, .by_rows = by_rows(), .fast = true});
+  device_.multiply_fp8({.c = y,
+                        .a = a,
+                        .b = b,
+                        .bias = bias,
+                        .by_rows = by_rows(),
+                        .fast = true,
+                        .counted = counted_});
 }
 
 void Fp8Linear::repeat(const Tensor& x, const Tensor& w) const {
@@ -205,8 +211,10 @@ void Fp8Linear::backward(const Tensor& dw, bool accumulate, const Tensor& dx, co
                           .b = turned(x, kept(Operand::input)),
                           .by_rows = by_rows(),
                           .sums_tokens = true,
-                          .accumulate = accumulate});
-  device_.multiply_fp8({.c = dx, .a = slope, .b = turned(w, w_scales), .by_rows = by_rows()});
+                          .accumulate = accumulate,
+                          .counted = counted_});
+  device_.multiply_fp8(
+      {.c = dx, .a = slope, .b = turned(w, w_scales), .by_rows = by_rows(), .counted = counted_});
 }
 
 }  // namespace shardplan::validator

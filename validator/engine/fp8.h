@@ -48,8 +48,14 @@ Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe reci
 /// One linear layer: y = x wᵀ. `expert`: which of those that have a matrix of their own each.
 class Fp8Linear {
  public:
-  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l, std::int64_t expert = 0)
-      : device_(ranks.device()), ranks_(ranks), fp8_(fp8), linear_(l), expert_(expert) {}
+  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l, std::int64_t expert = 0,
+            bool counted = false)
+      : device_(ranks.device()),
+        ranks_(ranks),
+        fp8_(fp8),
+        linear_(l),
+        expert_(expert),
+        counted_(counted) {}
 
   void forward(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias) const;
   /// What backward() reads of a product that is not made again.
@@ -85,6 +91,7 @@ class Fp8Linear {
   const BlockFp8& fp8_;
   Linear linear_;
   std::int64_t expert_;
+  bool counted_;  ///< rows that the expert was given: others the next time
 };
 
 }  // namespace shardplan::validator

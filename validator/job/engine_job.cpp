@@ -131,6 +131,12 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
   run.lora_alpha = o.number("lora_alpha", 0, 1e6);
   if (run.lora_alpha && !engine.plan().workload.lora)
     o.fail("lora_alpha", "nothing has adapters", "workload.method lora with it");
+  run.balanced_routing = o.boolean("balanced_routing").value_or(run.balanced_routing);
+  auto* decoder = std::get_if<DecoderSpec>(&engine.network);
+  const bool routes = decoder != nullptr && decoder->experts;
+  if (run.balanced_routing && !routes)
+    o.fail("balanced_routing", "the model has no experts", "a model with experts, or false");
+  if (routes) decoder->experts->evenly = run.balanced_routing;
   read_loss_scale(o, engine.training.loss_scaling);
   read_storage(o, run.storage);
   run.save = read_save(o);

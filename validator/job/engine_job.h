@@ -21,6 +21,7 @@ struct RunOptions {
   std::string data;                  ///< text, tokens in 16 or 32 bits; empty: the built-in text
   std::string weights;               ///< safetensors; empty: random
   std::optional<double> lora_alpha;  ///< of adapters; absent: their rank
+  bool balanced_routing = false;     ///< tokens go to all experts alike, whatever the router says
   StorageOptions storage;            ///< of jobs that keep states on NVMe
   SaveOptions save;
   std::string resume;  ///< a checkpoint, or a folder of checkpoints; empty: the run begins anew

@@ -9,11 +9,12 @@ namespace {
 struct RouterCase {
   std::int64_t rows, experts, per_token;
   bool renormalise;
+  bool evenly = false;
 };
 
 std::string shape_of(const RouterCase& c) {
-  return fmt::format("{}, {} of {}{}", c.rows, c.per_token, c.experts,
-                     c.renormalise ? ", renormalised" : "");
+  return fmt::format("{}, {} of {}{}{}", c.rows, c.per_token, c.experts,
+                     c.renormalise ? ", renormalised" : "", c.evenly ? ", evenly" : "");
 }
 
 Pair indices(Laboratory& lab, std::int64_t count, std::int32_t below) {
@@ -44,6 +45,7 @@ void check_routing(Laboratory& lab, DType dtype, const RouterCase& c) {
   lab.run(
       [&](Backend& backend, const Side& of) {
         backend.route_forward({.renormalise = c.renormalise,
+                               .evenly = c.evenly,
                                .weights = of(weights),
                                .experts = of(experts).view(chosen),
                                .balance = of(balance),
@@ -122,7 +124,7 @@ void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t
 void check_experts(Laboratory& lab, DType dtype) {
   for (const RouterCase& c :
        {RouterCase{4096, 8, 2, true}, RouterCase{1000, 128, 8, false}, RouterCase{77, 60, 4, true},
-        RouterCase{300, 256, 6, false}, RouterCase{33, 1000, 3, true}})
+        RouterCase{300, 256, 6, false}, RouterCase{33, 1000, 3, true}, RouterCase{1001, 60, 8, true, true}})
     check_routing(lab, dtype, c);
   check_slots(lab, dtype, {4096, 8, 2, true}, 0, 1, 512);
   check_slots(lab, dtype, {1000, 128, 8, true}, 64, 4, 100);

@@ -42,6 +42,7 @@ struct ExpertsSpec {
   std::int64_t per_token = 0;  ///< how many of them a token goes to
   bool renormalised = false;   ///< a token's weights are divided by their sum
   float balance = 0;           ///< coefficient of the load-balancing loss; 0: there is none
+  bool evenly = false;         ///< tokens go to all experts alike, whatever the router says
 };
 
 /// How the matrices of frozen blocks are kept.

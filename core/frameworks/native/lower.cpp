@@ -106,9 +106,16 @@ void emit_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool firs
   if (!there || updated) emit_gather(b, n, u, !there && (!updated || n.delayed));
 }
 
+/// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
+struct NativePass {
+  std::int64_t chunk = 0;
+  bool first = false, last = false;
+};
+
 /// Reduces a unit's gradient while the next unit is computed.
-void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
-  if (u.frozen || (n.stage < 2 && !last)) return;
+void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u,
+                    const NativePass& pass) {
+  if (u.frozen || (n.stage < 2 && !pass.last)) return;
   if (n.stage == 0) {
     b.collective(Collective::all_reduce, n.padded(u) * n.width, "gradient all-reduce", 1,
                  n.group_of(u));
@@ -116,7 +123,7 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
     b.collective(Collective::reduce_scatter, n.padded(u) * n.width, "gradient reduce-scatter", 1,
                  n.group_of(u));
   }
-  emit_departure(b, n, u, last);
+  emit_departure(b, n, u, pass.first, pass.last);
 }
 
 /// What the ranks that share each layer have alike, and each has made a part of its gradient:
@@ -256,12 +263,6 @@ void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first, 
   }
 }
 
-/// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
-struct NativePass {
-  std::int64_t chunk = 0;
-  bool first = false, last = false;
-};
-
 /// Gives the next stage, or the one before, what it waits for.
 void emit_message(ProgramBuilder& b, const Native& n, std::string_view what) {
   b.exchange(Collective::send, Group::pipeline,
@@ -289,7 +290,7 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
                   n.loss_parts());
   emit_work(b, native_head(n));
   emit_joint_head(b, n, pass.last);
-  emit_reduction(b, n, n.layout.head, pass.last);
+  emit_reduction(b, n, n.layout.head, pass);
 }
 
 void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pass) {
@@ -302,7 +303,7 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   const bool lowest = n.pipeline.begins(pass.chunk) && k.rank > 0;
   emit_layers(b, n, KeptPass::backward, false, lowest, [&] {
     emit_joint_block(b, n, pass.last);
-    for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass.last);
+    for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass);
   });
   if (n.pipeline.begins(pass.chunk)) {
     emit_work(b, native_embedding_backward(n));
@@ -321,7 +322,7 @@ void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
   b.end_phase(Phase::forward);
   b.begin_phase(Phase::backward);
   emit_backward_pass(b, n, pass);
-  emit_reduction(b, n, n.layout.embedding, last);
+  emit_reduction(b, n, n.layout.embedding, pass);
   if (last) b.wait(Stream::communication);
   free_kept(b, n);
   b.end_phase(Phase::backward);
@@ -336,7 +337,7 @@ void emit_ends(ProgramBuilder& b, const Native& n) {
                "tied embedding's gradient", false);
     b.wait(Stream::communication);
   }
-  emit_reduction(b, n, n.layout.embedding, true);
+  emit_reduction(b, n, n.layout.embedding, {.last = true});
 }
 
 /// A stage's passes: what they keep is there for the whole step, so that their order among chunks
@@ -354,11 +355,12 @@ void emit_stage(ProgramBuilder& b, const Native& n) {
         for (std::int64_t c = 1; c < n.pipeline.chunks; ++c)
           for (std::int64_t i = 0; i < n.blocks_of_chunk(); ++i) {
             emit_joint_block(b, n, true);
-            for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, true);
+            for (const NativeUnit& u : n.layout.units_of_block())
+              emit_reduction(b, n, u, {.last = true});
           }
         if (!n.pipeline.last()) return;
         emit_joint_head(b, n, true);
-        emit_reduction(b, n, n.layout.head, true);
+        emit_reduction(b, n, n.layout.head, {.last = true});
       });
   b.begin_phase(Phase::backward);
   emit_ends(b, n);
@@ -390,7 +392,7 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool first, bool last) 
     if (i + 2 < layers.size()) emit_gather(b, n, layers[i], true);
     emit_turn(b, n);
     b.compute(native_layer_backward(n, i));
-    emit_reduction(b, n, layers[i], last);
+    emit_reduction(b, n, layers[i], {.first = first, .last = last});
   }
   if (last) b.wait(Stream::communication);
   b.free(Category::activations, activations);

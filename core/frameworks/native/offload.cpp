@@ -147,9 +147,17 @@ void emit_update(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool r
     b.gather_ahead(n.padded(u) * n.width, "parameter all-gather", n.group_of(u));
 }
 
-void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
+void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first,
+                    bool last) {
   if (!n.offloads || (n.stage < 2 && !last)) return;
-  b.copy(LinkKind::host, false, n.shard(u) * n.width, "gradients to the host");
+  const std::int64_t shard = n.shard(u);
+  b.copy(LinkKind::host, false, shard * n.width, "gradients to the host");
+  if (n.stage < 2 || first) return;
+  // The thread that starts kernels adds what has arrived: both sums are read, one is written. It
+  // waits for a unit's copies where they want more than the two places to land in.
+  constexpr std::int64_t kLandings = 2;
+  b.host_optimizer(HostOptimizer::native, checked_mul(3 * shard, n.width),
+                   shard <= kLandings * kBucket);
 }
 
 void emit_delayed_update(ProgramBuilder& b, const Native& n) {

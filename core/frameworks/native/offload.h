@@ -21,8 +21,9 @@ void emit_turn(ProgramBuilder& b, const Native& n);
 /// A unit is updated when the step first needs it, beside what the GPU still does, and comes back.
 /// `read`: its parameters are in the file, and not in pinned memory.
 void emit_update(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool read);
-/// The rank's part of a unit's gradient leaves the GPU.
-void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last);
+/// The rank's part of a unit's gradient leaves the GPU, and is added to what the step's `first`
+/// micro-batch has left, if this is a later one.
+void emit_departure(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first, bool last);
 /// A delayed update of the whole step before, beside the passes of this one.
 void emit_delayed_update(ProgramBuilder& b, const Native& n);
 

@@ -107,6 +107,8 @@ Gpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog, std::vector<std::
   return read_gpu_object(gpu, catalog, notes);
 }
 
+}  // namespace
+
 std::optional<Nvme> read_nvme(ObjectReader& in) {
   auto nvme = in.object("nvme");
   if (!nvme) return std::nullopt;
@@ -118,6 +120,8 @@ std::optional<Nvme> read_nvme(ObjectReader& in) {
   nvme->finish();
   return out;
 }
+
+namespace {
 
 const Link& named_link(ObjectReader& in, std::string_view key, const HardwareCatalog& catalog) {
   const std::string name = in.text(key).value_or("");

@@ -16,11 +16,13 @@
 // an object whose two values are bytes per second of one GPU and one direction, or names of links.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "hardware/catalog.h"
 #include "hardware/cluster.h"
 #include "json/document.h"
+#include "json/reader.h"
 
 namespace shardplan {
 
@@ -28,5 +30,8 @@ namespace shardplan {
 /// `key_path` is the path of `value` in `file`, for errors; "" when the file is the cluster.
 Cluster load_cluster(const Json& value, const std::string& file, const std::string& key_path,
                      const HardwareCatalog& catalog);
+
+/// The member `nvme` of a cluster, or of what a record says of the machine that its step ran on.
+std::optional<Nvme> read_nvme(ObjectReader& in);
 
 }  // namespace shardplan

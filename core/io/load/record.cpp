@@ -10,6 +10,7 @@
 #include "embedded/files.h"
 #include "embedded/json.h"
 #include "json/reader.h"
+#include "load/cluster.h"
 #include "load/record_host.h"
 
 namespace shardplan {
@@ -80,6 +81,9 @@ void read_one(const Json& json, const std::string& file, const std::string& path
     }
     if (disturbed(json)) record.measured[index_of(Figure::step_seconds)].reset();
     record.job = load_job(*job, file, {.hardware = &hardware, .directory = directory});
+    // What the job's folder was measured to read and write, before its step ran.
+    if (auto environment = o.object("environment"))
+      if (const auto nvme = read_nvme(*environment)) record.job.plan.cluster.nvme = nvme;
     list.records.push_back(std::move(record));
   } catch (const InputError& error) {
     list.bad.push_back(named(error, name));

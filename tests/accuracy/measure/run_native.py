@@ -9,6 +9,15 @@ import time
 import host_probe
 from jobs import load_cases
 
+def storage_rates(program, folder, known={}):
+    """What the folder's disk reads and writes with the requests of a run, as a cluster says it; once a folder."""
+    if folder not in known:
+        done = subprocess.run([program, "storage", folder, "--chunk", "1048576", "--depth", "32", "--seconds", "1",
+                               "--format", "cluster"], capture_output=True, text=True, check=True)
+        known[folder] = json.loads(done.stdout)["nvme"]
+    return known[folder]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("program", help="shardplan-validate")
@@ -32,6 +41,8 @@ if __name__ == "__main__":
         if options.two_nodes:
             cluster = case["job"]["cluster"]
             launcher = [sys.executable, two_nodes, "--gpus", str(cluster["nodes"] * cluster["gpus_per_node"]), "--"]
+        folder = case["job"].get("run", {}).get("nvme", {}).get("path")
+        nvme = storage_rates(options.program, folder) if folder else None
         started = time.time()
         try:
             done = subprocess.run([*launcher, options.program, "job.json", "--record", "record.json", "--name", case["name"],
@@ -45,6 +56,8 @@ if __name__ == "__main__":
         with open("record.json", encoding="utf-8") as file:
             record = json.load(file)
         record["environment"]["machine"] = host_probe.machine()
+        if nvme:
+            record["environment"]["nvme"] = nvme
         with open(options.output, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         times = record["measured"].get("on_a_shared_gpu", record["measured"])

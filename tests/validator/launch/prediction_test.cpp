@@ -265,6 +265,19 @@ INSTANTIATE_TEST_SUITE_P(Zero, EveryPipeline, ::testing::Values(0, 1));
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
 
+TEST(BalancedRouting, is_of_models_with_experts_alone) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  const auto evenly = [](const Json& model, bool balanced) {
+    Json document = job(model, 0, "1xH200", "bf16-master", "none", 1, 64);
+    if (balanced) document["run"]["balanced_routing"] = true;
+    const EngineJob read = load_engine_job(document, "test.json", kHardware);
+    return std::get<DecoderSpec>(read.network).experts->evenly;
+  };
+  EXPECT_TRUE(evenly(qwen3_moe(), true));
+  EXPECT_FALSE(evenly(qwen3_moe(), false));
+  EXPECT_THROW(evenly("qwen3-0.6b", true), InputError);
+}
+
 TEST(DryRun, names_the_tensor_that_does_not_fit) {
   static const HardwareCatalog kHardware = load_hardware_catalog();
   const EngineJob big = load_engine_job(

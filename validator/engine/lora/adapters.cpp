@@ -46,8 +46,12 @@ LowRank allocate_low_rank(Arena& arena, const std::string& name,
 
 void LinearAdapters::repeat(Backend& device, const Tensor& x) const {
   if (parts.empty()) return;
-  device.multiply_columns(
-      {.c = all_of(low), .a = all_of(x), .b = all_of(a), .b_transposed = true, .bands = experts});
+  device.multiply_columns({.c = all_of(low),
+                           .a = all_of(x),
+                           .b = all_of(a),
+                           .b_transposed = true,
+                           .bands = experts,
+                           .counted = counted});
 }
 
 void LinearAdapters::forward(Backend& device, const Tensor& y, const Tensor& x) const {
@@ -59,7 +63,8 @@ void LinearAdapters::forward(Backend& device, const Tensor& y, const Tensor& x) 
                              .b_transposed = true,
                              .scale = scale,
                              .accumulate = true,
-                             .bands = experts});
+                             .bands = experts,
+                             .counted = counted});
   });
 }
 
@@ -72,23 +77,30 @@ void LinearAdapters::backward(Backend& device, const Tensor& dy, const Tensor& x
                              .a_transposed = true,
                              .scale = scale,
                              .accumulate = accumulate,
-                             .bands = experts});
+                             .bands = experts,
+                             .counted = counted});
   });
   for_each_part(*this, dy, b, [&](const Columns& out, const Columns& in, const Columns& factor) {
-    device.multiply_columns({.c = in, .a = out, .b = factor, .scale = scale, .bands = experts});
+    device.multiply_columns(
+        {.c = in, .a = out, .b = factor, .scale = scale, .bands = experts, .counted = counted});
   });
   device.multiply_columns({.c = all_of(da),
                            .a = all_of(low),
                            .b = all_of(x),
                            .a_transposed = true,
                            .accumulate = accumulate,
-                           .bands = experts});
+                           .bands = experts,
+                           .counted = counted});
 }
 
 void LinearAdapters::add_input_gradient(Backend& device, const Tensor& dx) const {
   if (parts.empty()) return;
-  device.multiply_columns(
-      {.c = all_of(dx), .a = all_of(low), .b = all_of(a), .accumulate = true, .bands = experts});
+  device.multiply_columns({.c = all_of(dx),
+                           .a = all_of(low),
+                           .b = all_of(a),
+                           .accumulate = true,
+                           .bands = experts,
+                           .counted = counted});
 }
 
 void LinearAdapters::backward_of_no_rows(Backend& device) const {
@@ -121,7 +133,8 @@ LinearAdapters BlockAdapters::beside(Linear l, const ExpertRows& rows) const {
           .low = low[static_cast<std::size_t>(l)].row_range(rows.first, rows.count),
           .scale = parameters->scale,
           .accumulate = experts.gradient.accumulate,
-          .experts = rows.experts};
+          .experts = rows.experts,
+          .counted = rows.counted};
 }
 
 }  // namespace shardplan::validator

@@ -40,6 +40,7 @@ struct LinearAdapters {
   bool accumulate = false;  ///< gradients are added to what is there
   /// Of as many experts, which lie one behind the other with as many rows each; of one part.
   std::int64_t experts = 1;
+  bool counted = false;  ///< rows that an expert was given: others the next time
 
   void forward(Backend& device, const Tensor& y, const Tensor& x) const;
   /// As far as the backward pass reads it.
@@ -57,6 +58,7 @@ struct ExpertRows {
   std::int64_t expert = 0;  ///< of those here, the first
   std::int64_t first = 0, count = 0;
   std::int64_t experts = 1;  ///< which share the slots evenly
+  bool counted = false;      ///< as many as were given; else as many as there is room for
 };
 
 /// Those of one block in one pass; without parameters there are none.

@@ -131,6 +131,7 @@ class ExpertMlp final : public Mlp {
     Backend& on = device(ranks);
     on.linear_forward(a.logits, x, p.block.weight(router_), {});
     on.route_forward({.renormalise = spec_.experts->renormalised,
+                      .evenly = spec_.experts->evenly,
                       .weights = a.weights,
                       .experts = a.chosen,
                       .balance = tally != nullptr ? tally->balance : Tensor{},
@@ -180,7 +181,7 @@ class ExpertMlp final : public Mlp {
       const std::int64_t count =
           capacity_ > 0 ? capacity_ * spec_.expert_share.ranks
                         : slots_given((*a.counted)[static_cast<std::size_t>(e)], multiple_);
-      visit(ExpertRows{e, first, count});
+      visit(ExpertRows{.expert = e, .first = first, .count = count, .counted = capacity_ == 0});
       first += count;
     }
   }
@@ -208,12 +209,13 @@ class ExpertMlp final : public Mlp {
       const Tensor w = weight(ranks, p, l, r);
       const Tensor in = x.row_range(r.first, r.count), out = y.row_range(r.first, r.count);
       if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any())
-        return Fp8Linear(ranks.tensor, fp8, l, r.expert).forward(out, in, w, {});
+        return Fp8Linear(ranks.tensor, fp8, l, r.expert, r.counted).forward(out, in, w, {});
       device(ranks).multiply_columns({.c = all_columns(out),
                                       .a = all_columns(in),
                                       .b = all_columns(w),
                                       .b_transposed = true,
-                                      .bands = r.experts});
+                                      .bands = r.experts,
+                                      .counted = r.counted});
     });
     for_experts(a, false, [&](const ExpertRows& r) {
       if (r.count == 0) return;
@@ -257,16 +259,21 @@ class ExpertMlp final : public Mlp {
     const Tensor rows = x.row_range(r.first, r.count), drows = dy.row_range(r.first, r.count);
     const bool add = p.experts.gradient.accumulate;
     if (const BlockFp8& fp8 = p.linears.fp8(); fp8.any())
-      return Fp8Linear(ranks.tensor, fp8, l, r.expert).backward(slope, add, rows, drows, rows, w);
+      return Fp8Linear(ranks.tensor, fp8, l, r.expert, r.counted)
+          .backward(slope, add, rows, drows, rows, w);
     if (!slope.empty())
       device(ranks).multiply_columns({.c = all_columns(slope),
                                       .a = all_columns(drows),
                                       .b = all_columns(rows),
                                       .a_transposed = true,
                                       .accumulate = add,
-                                      .bands = r.experts});
-    device(ranks).multiply_columns(
-        {.c = all_columns(rows), .a = all_columns(drows), .b = all_columns(w), .bands = r.experts});
+                                      .bands = r.experts,
+                                      .counted = r.counted});
+    device(ranks).multiply_columns({.c = all_columns(rows),
+                                    .a = all_columns(drows),
+                                    .b = all_columns(w),
+                                    .bands = r.experts,
+                                    .counted = r.counted});
   }
 
   DecoderSpec spec_;  ///< of this rank's part

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "device/row_classes.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/matmul.h"
 
@@ -25,10 +26,11 @@ void scale_by_rows(cublasLtMatmulDesc_t) {
 
 }  // namespace
 
-Fp8Products::Shape Fp8Products::Shape::rounded() const {
+Fp8Products::Shape Fp8Products::Shape::chosen_for() const {
+  if (!counted) return *this;
   Shape shape = *this;
   std::int64_t& tokens = sums_tokens ? shape.k : shape.n;
-  tokens = rounded_tokens(tokens);
+  tokens = class_of_rows(tokens);
   return shape;
 }
 
@@ -59,8 +61,9 @@ struct Fp8Products::Plan {
     if (!o.bias.empty()) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data());
   }
 
-  /// For the tokens of `shape`, whose rounded shape is the plan's.
+  /// For the tokens of `shape`, where the plan is that of their class.
   void resize(const Shape& shape) const {
+    if (!shape.counted) return;
     a.resize({shape.k, shape.m, shape.k});
     b.resize({shape.k, shape.n, shape.k});
     c.resize({shape.m, shape.n, shape.m});
@@ -127,7 +130,8 @@ void Fp8Products::multiply(const Launch& launch, const Fp8Product& o) {
                     .sums_tokens = o.sums_tokens,
                     .accumulate = o.accumulate,
                     .by_rows = o.by_rows,
-                    .fast = o.fast};
+                    .fast = o.fast,
+                    .counted = o.counted};
   const float alpha = 1.0F, beta = o.accumulate ? 1.0F : 0.0F;
   const auto run = [&](const Plan& plan) {
     plan.resize(shape);
@@ -137,8 +141,8 @@ void Fp8Products::multiply(const Launch& launch, const Fp8Product& o) {
                           launch.scratch<std::byte>(Linear::kWorkspace),
                           static_cast<std::size_t>(Linear::kWorkspace), launch.stream);
   };
-  // An algorithm may ask for more of the sizes than the rounded ones tell.
-  if (run(plan_for(shape.rounded(), o)) == CUBLAS_STATUS_SUCCESS) return;
+  // An algorithm may ask for more of the sizes than those of the class tell.
+  if (run(plan_for(shape.chosen_for(), o)) == CUBLAS_STATUS_SUCCESS) return;
   check(run(plan_for(shape, o)), "cublasLtMatmul in fp8");
 }
 

@@ -34,10 +34,11 @@ class Fp8Products {
     bool accumulate;
     bool by_rows;
     bool fast;
+    bool counted;  ///< tokens change from call to call
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
-    /// With rounded tokens (matmul.h).
-    Shape rounded() const;
+    /// Whose algorithm it takes: where tokens change, that of their class (row_classes.h).
+    Shape chosen_for() const;
   };
   struct Plan;
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "device/row_classes.h"
 #include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
@@ -20,11 +21,11 @@ std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
 
 }  // namespace
 
-Linear::Shape Linear::Shape::rounded() const {
-  if (bands > 1) return *this;
+Linear::Shape Linear::Shape::chosen_for() const {
+  if (!counted) return *this;
   Shape shape = *this;
   std::int64_t& tokens = transpose_b ? shape.k : shape.n;
-  tokens = rounded_tokens(tokens);
+  tokens = class_of_rows(tokens);
   return shape;
 }
 
@@ -56,9 +57,9 @@ struct Linear::Plan {
   }
   static MatmulExtent extent_of_c(const Shape& s) { return {s.m, s.n, s.c_stride, s.bands}; }
 
-  /// For the tokens of `shape`, whose rounded shape is the plan's.
+  /// For the tokens of `shape`, where the plan is that of their class.
   void resize(const Shape& shape) const {
-    if (shape.bands > 1) return;  // of one shape alone
+    if (!shape.counted) return;
     a.resize(extent_of_a(shape));
     b.resize(extent_of_b(shape));
     c.resize(extent_of_c(shape));
@@ -151,7 +152,8 @@ void Linear::multiply_columns(const Launch& launch, const ColumnProduct& o) {
                     .b_stride = o.a.of.width(),
                     .c_stride = o.c.of.width(),
                     .alignment = alignment,
-                    .bands = o.bands};
+                    .bands = o.bands,
+                    .counted = o.counted};
   multiply(launch, shape, c, b, a, {}, o.scale);
 }
 
@@ -177,8 +179,8 @@ void Linear::multiply(const Launch& launch, const Shape& shape, const Tensor& c,
                           &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
                           static_cast<std::size_t>(kWorkspace), launch.stream);
   };
-  // An algorithm may ask for more of the sizes than the rounded ones tell.
-  if (run(plan_for(shape.rounded())) == CUBLAS_STATUS_SUCCESS) return;
+  // An algorithm may ask for more of the sizes than those of the class tell.
+  if (run(plan_for(shape.chosen_for())) == CUBLAS_STATUS_SUCCESS) return;
   check(run(plan_for(shape)), "cublasLtMatmul");
 }
 

@@ -49,10 +49,11 @@ class Linear {
     std::int64_t c_stride;
     std::int64_t alignment;  ///< bytes, of the least aligned operand
     std::int64_t bands = 1;  ///< as many products, of the elements behind those of the one before
+    bool counted = false;    ///< tokens change from call to call
     friend auto operator<=>(const Shape&, const Shape&) = default;
 
-    /// With rounded tokens (matmul.h).
-    Shape rounded() const;
+    /// Whose algorithm it takes: where tokens change, that of their class (row_classes.h).
+    Shape chosen_for() const;
   };
   struct Plan;
 
@@ -61,7 +62,7 @@ class Linear {
   Plan& plan_for(const Shape& shape);
 
   cublasLtHandle_t handle_ = nullptr;
-  /// The heuristic's choice, asked for once a rounded shape.
+  /// The heuristic's choice, asked for once a shape, or once a class of them.
   std::map<Shape, std::unique_ptr<Plan>> plans_;
 };
 

@@ -3,10 +3,6 @@
 
 #include <cublasLt.h>
 
-#include <algorithm>
-#include <bit>
-
-#include "base/checked.h"
 #include "kernels/cuda/cuda_check.h"
 #include "memory/tensor.h"
 
@@ -78,14 +74,6 @@ struct MatmulLayout {
           "cublasLtMatrixLayoutSetAttribute");
   }
 };
-
-/// Up to an eighth more, so that counts which change from step to step share an algorithm: what an
-/// expert is given does, and the heuristic takes the host longer than a product takes the GPU.
-inline std::int64_t rounded_tokens(std::int64_t tokens) {
-  constexpr std::int64_t kLeast = 16, kParts = 8;
-  const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tokens)));
-  return round_up(tokens, std::max(kLeast, octave / kParts));
-}
 
 /// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
 /// `alignment` bytes. Returns why there is none; a caller says what it was for.

@@ -101,6 +101,7 @@ struct RouteArgs {
   int experts;
   int per_token;
   bool renormalise;
+  bool evenly;
 };
 
 template <class T, int P>
@@ -115,7 +116,8 @@ __global__ void __launch_bounds__(kThreads) route_kernel(RouteArgs<T> a) {
   float sum = 0.0F;
   float* weights = a.weights + row * a.per_token;
   for (int j = 0; j < a.per_token; ++j) {
-    const int expert = take_largest(left);
+    const int expert =
+        a.evenly ? static_cast<int>((row * a.per_token + j) % a.experts) : take_largest(left);
     const float weight = value_at(p, expert);
     sum += weight;
     if (threadIdx.x % kWarp != 0) continue;
@@ -251,7 +253,8 @@ void route_forward(const Launch& launch, const RouteForward& o) {
                             .rows = o.logits.rows(),
                             .experts = experts,
                             .per_token = static_cast<int>(o.weights.width()),
-                            .renormalise = o.renormalise};
+                            .renormalise = o.renormalise,
+                            .evenly = o.evenly};
     for_experts(experts, [&](auto each) {
       constexpr int kEach = decltype(each)::value;
       route_kernel<T, kEach><<<blocks, kThreads, 0, launch.stream>>>(args);

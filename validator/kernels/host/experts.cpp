@@ -39,11 +39,15 @@ void route(const RouteForward& o) {
     const T* logits = o.logits.as<T>() + r * count;
     softmax(logits, p);
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      [&](std::int32_t a, std::int32_t b) {
-                        const W la = widen(logits[a]), lb = widen(logits[b]);
-                        return la != lb ? la > lb : a < b;
-                      });
+    if (o.evenly) {
+      std::rotate(order.begin(), order.begin() + r * k % count, order.end());
+    } else {
+      std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                        [&](std::int32_t a, std::int32_t b) {
+                          const W la = widen(logits[a]), lb = widen(logits[b]);
+                          return la != lb ? la > lb : a < b;
+                        });
+    }
     std::int32_t* experts = o.experts.as<std::int32_t>() + r * k;
     std::copy_n(order.begin(), k, experts);
     const W by = divisor(p, experts, k, o.renormalise);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "device/row_classes.h"
 #include "kernels/host/kernels.h"
 
 namespace shardplan::validator {
@@ -44,6 +45,35 @@ TEST(Routing, takes_the_largest_and_the_first_of_equal_ones) {
   std::vector<float> one{loss};
   host::balance_loss(view(one, DType::f32, {1}), view(balance, DType::f32, {2, 4}), 0.5F);
   EXPECT_FLOAT_EQ(one[0], 1 + 0.5F * (3 * 1.7F + 2 * (1 + 0.4F + 0.1F) + 2 * 1.5F + 1.3F));
+}
+
+TEST(Routing, goes_to_all_experts_alike_where_that_is_asked_for) {
+  std::vector<float> logits{0, std::log(2.0F), 0, 0, std::log(5.0F), 0, std::log(3.0F), 0, 0, 0, 0,
+                            0};
+  std::vector<float> weights(9), balance(8);
+  std::vector<std::int32_t> experts(9);
+  host::route_forward({.renormalise = false,
+                       .evenly = true,
+                       .weights = view(weights, DType::f32, {3, 3}),
+                       .experts = view(experts, DType::i32, {3, 3}),
+                       .balance = view(balance, DType::f32, {2, 4}),
+                       .logits = view(logits, DType::f32, {3, 4})});
+  EXPECT_EQ(experts, (std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 0}));
+  EXPECT_FLOAT_EQ(weights[1], 2.0F / 5) << "still what the router says of it";
+  EXPECT_FLOAT_EQ(weights[4], 5.0F / 10);
+  EXPECT_EQ(std::vector<float>(balance.begin(), balance.begin() + 4),
+            (std::vector<float>{3, 2, 2, 2}));
+}
+
+TEST(RowClasses, are_few_and_end_at_powers_of_four) {
+  for (const auto& [rows, most] : {std::pair{1, 128},
+                                   {128, 128},
+                                   {129, 512},
+                                   {512, 512},
+                                   {513, 2048},
+                                   {8192, 8192},
+                                   {8193, 32768}})
+    EXPECT_EQ(class_of_rows(rows), most) << rows;
 }
 
 struct Placed {
