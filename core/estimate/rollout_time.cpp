@@ -206,7 +206,8 @@ RolloutTime estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
   RolloutTime time;
   if (!knows_time(rlhf.roles.front().plan)) return time;
   if (!engine.at().shares_gpus && !engine.gpus) {
-    time.answers.unknown_because = "how many GPUs the rollout engine has is not said";
+    time.answers.unknown_because =
+        "how many GPUs the rollout engine has is not said (workload.rollout.gpus)";
   } else if (!divides(rlhf)) {
     time.answers.unknown_because = "layers over so many GPUs of an engine are not timed";
   } else {
