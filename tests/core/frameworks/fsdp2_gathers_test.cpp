@@ -9,9 +9,8 @@
 namespace shardplan::fsdp2_gathers_test {
 namespace {
 
-// Each block once a pass, and the root, which stays gathered between them, once: nothing is
-// gathered behind the last block of either pass (_fsdp_param_group.py, pre_forward and
-// _backward_prefetch).
+// Each block and the root once a pass, or once where they stay gathered: nothing is gathered behind
+// the last block of either pass (_fsdp_param_group.py, pre_forward and _backward_prefetch).
 TEST(Fsdp2Gathers, AreOneAPassAndUnit) {
   for (const bool reshards : {true, false}) {
     Plan plan = plan_of(FrameworkKind::fsdp2, "bf16-autocast", 2);
@@ -24,7 +23,7 @@ TEST(Fsdp2Gathers, AreOneAPassAndUnit) {
                          e.collective == Collective::all_gather)
                        gathers += times * e.count;
                    });
-    EXPECT_EQ(gathers, (reshards ? 2 : 1) * small_llama::kLayers + 1);
+    EXPECT_EQ(gathers, (reshards ? 2 : 1) * (small_llama::kLayers + 1));
   }
 }
 
