@@ -56,8 +56,7 @@ void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeR
   const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
   timed.reserve(kernels.size());
   for (const Kernel& k : kernels.subspan(timed.size()))
-    timed.push_back(
-        {sequence_of(k, peaks, rates, plan), ideal_seconds(k, peaks), flops_of(k)});
+    timed.push_back({sequence_of(k, peaks, rates, plan), ideal_seconds(k, peaks), flops_of(k)});
 }
 
 }  // namespace shardplan

@@ -17,12 +17,11 @@ TEST(Fsdp2Gathers, AreOneAPassAndUnit) {
     plan.framework.fsdp2.reshard_after_forward = reshards;
     const Model model = small_llama::llama(plan, 1024);
     std::int64_t gathers = 0;
-    for_each_event(lower(model, plan, run_segments(model, plan), 0),
-                   [&](const Event& e, std::int64_t times) {
-                     if (e.kind == Event::Kind::collective &&
-                         e.collective == Collective::all_gather)
-                       gathers += times * e.count;
-                   });
+    for_each_event(
+        lower(model, plan, run_segments(model, plan), 0), [&](const Event& e, std::int64_t times) {
+          if (e.kind == Event::Kind::collective && e.collective == Collective::all_gather)
+            gathers += times * e.count;
+        });
     EXPECT_EQ(gathers, (reshards ? 2 : 1) * (small_llama::kLayers + 1));
   }
 }
