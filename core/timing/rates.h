@@ -82,7 +82,7 @@ struct KernelRates {
   /// Within a step, over the same kernel repeated, of which the rates above are: what the cache
   /// holds of its operands. Of PyTorch's kernels that move bytes.
   double in_step = 1.13;
-  double slowdown = 1;              ///< times every kernel's time: of a machine, in no calibration
+  double slowdown = 1;  ///< times every kernel's time: of a machine, in no calibration
 };
 
 /// What the host takes to start things, in eager PyTorch.
