@@ -52,6 +52,8 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   }
   visit("memory.cache_bytes", kernels.cache_bytes);
   visit("memory.turned.slots", kernels.turned_slots);
+  visit("memory.in_step", kernels.in_step);
+  visit("kernels.gap", kernels.gap);
   for_each_product_rate(kernels.product, visit);
   for_each_library_rate(kernels.library, visit);
   const auto attention = [&](const std::string& at, auto& r) {

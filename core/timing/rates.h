@@ -76,7 +76,13 @@ struct KernelRates {
   AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same
   double attention_dropout = 2.15;  ///< times the forward pass without
   double fp32_attention = 0.45;     ///< share of the fp32 peak
-  double slowdown = 1;              ///< times every kernel's time: of a machine, in no calibration
+  /// Between a kernel's end and the next one's begin where PyTorch starts them one by one, beside
+  /// the same kernels in a CUDA graph, from which the rates above are.
+  double gap = 1e-6;
+  /// Within a step, over the same kernel repeated, of which the rates above are: what the cache
+  /// holds of its operands. Of PyTorch's kernels that move bytes.
+  double in_step = 1.13;
+  double slowdown = 1;  ///< times every kernel's time: of a machine, in no calibration
 };
 
 /// What the host takes to start things, in eager PyTorch.

@@ -10,6 +10,22 @@ bool launches(const Kernel& k) {
   return k.kind != KernelKind::none && k.kind != KernelKind::multi_tensor;
 }
 
+/// Our engine's rates are those of its kernels one by one, within a step.
+bool is_engines(const Kernel& k) {
+  return k.issue == Issue::library || k.issue == Issue::launch;
+}
+
+/// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph.
+double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates,
+                       bool graphed) {
+  const double seconds = kernel_seconds(k, peaks, rates);
+  if (is_engines(k) || k.kind == KernelKind::multi_tensor) return seconds;
+  const bool computes = k.kind == KernelKind::product || k.kind == KernelKind::attention ||
+                        k.kind == KernelKind::attention_backward ||
+                        k.kind == KernelKind::blockwise_update;
+  return (computes ? 1 : rates.in_step) * seconds + (graphed ? 0 : k.calls * rates.gap);
+}
+
 double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
   const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
   const double share = view ? host.empty : 1;
@@ -19,11 +35,11 @@ double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
 
 /// One call after the other; what starts nothing only takes the host's time.
 KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates& rates,
-                           bool waits) {
-  const double calls = k.calls, issue = issue_seconds(k, rates.host, waits);
+                           const Plan& plan) {
+  const double calls = k.calls, issue = issue_seconds(k, rates.host, plan.launch_blocking);
   if (k.calls == 0) return {};
   if (k.kind == KernelKind::none) return {calls * issue, 0, KernelSequence::kNever};
-  const double seconds = kernel_seconds(k, peaks, rates.kernels);
+  const double seconds = seconds_in_step(k, peaks, rates.kernels, plan.records_graphs());
   const double each = seconds / calls;
   if (k.issue == Issue::waited) {  // the host starts the next one when this one is done
     const double all = calls * issue + seconds;
@@ -40,8 +56,7 @@ void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeR
   const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
   timed.reserve(kernels.size());
   for (const Kernel& k : kernels.subspan(timed.size()))
-    timed.push_back(
-        {sequence_of(k, peaks, rates, plan.launch_blocking), ideal_seconds(k, peaks), flops_of(k)});
+    timed.push_back({sequence_of(k, peaks, rates, plan), ideal_seconds(k, peaks), flops_of(k)});
 }
 
 }  // namespace shardplan

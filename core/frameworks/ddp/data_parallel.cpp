@@ -27,21 +27,36 @@ struct Hooks {
   DType type = DType::f32;
   GradientUses uses;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  bool reducing = false;      ///< this micro-batch's gradients go to DDP's buckets
   std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
+  std::vector<Kernel> given;  ///< what takes the reduced ones out of the buckets
 
+  /// Of `bytes`, of which `moved` times as many are read and written.
+  Kernel sweep_over(std::int64_t bytes, double moved, Issue issue) const {
+    Kernel k;
+    k.kind = KernelKind::elementwise;
+    k.issue = issue;
+    k.type = type;
+    k.bytes = moved * static_cast<double>(bytes);
+    k.elements = static_cast<double>(bytes / size_of(type));
+    return k;
+  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // An earlier micro-batch's is added to in place; a view is copied into.
     const bool adds = !at_once && (views || accumulating);
-    uses.arrive(b, id, bytes, adds);
-    // Counted for each gradient, though autograd hands over the first one as it is: the host's
-    // constants were fitted so, and steps are 2 % too short without it (docs/explanation/time.md).
-    Kernel k;
-    k.kind = KernelKind::elementwise;
-    k.issue = Issue::autograd;
-    k.type = type;
-    k.bytes = 3.0 * static_cast<double>(bytes);
-    k.elements = static_cast<double>(bytes / size_of(type));
-    taken.push_back(k);
+    const GradientUse use = uses.arrive(b, id, bytes, adds);
+    if (use == GradientUse::between || use == GradientUse::last)
+      taken.push_back(sweep_over(bytes, 3, Issue::inner));
+    if (waits(use)) return;
+    // The first one becomes the parameter's as it is (AccumulateGrad::accumulateGrad).
+    Kernel node = sweep_over(bytes, 3, Issue::autograd);
+    if (!accumulating) node.kind = KernelKind::none;
+    taken.push_back(node);
+    if (!reducing) return;
+    // Divided by the ranks into its bucket, and copied back unless it is a view of that
+    // (torch/csrc/distributed/c10d/reducer.cpp, mark_variable_ready_dense, finalize_bucket_dense).
+    taken.push_back(sweep_over(bytes, 2, Issue::inner));
+    if (!views) given.push_back(taken.back());
   }
   /// The backward pass is over; `bytes`: of all gradients.
   void end_pass(ProgramBuilder& b, std::int64_t bytes) {
@@ -187,16 +202,19 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
+    hooks.reducing = ddp && last;  // accumulation runs under no_sync
     if (last) b.once(2, rebuild.held, Chance::usual);
     emit_backward(b, model, run, backward, hooks);
     if (last) b.once(2, rebuild.held, Chance::latest);
     hooks.end_pass(b, gradients);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
-    if (ddp && last)  // accumulation runs under no_sync
+    if (hooks.reducing) {
       b.reduce_buckets(Collective::all_reduce, gradients, "gradient all-reduce",
                        ceil_div(gradients, options->bucket_cap_bytes));
-    if (ddp && last) b.wait(Stream::communication);
+      b.compute(hooks.given);  // of a bucket while the next one is reduced
+      b.wait(Stream::communication);
+    }
     b.end_phase(Phase::backward);
   });
 

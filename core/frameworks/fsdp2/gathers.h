@@ -138,7 +138,9 @@ struct Fsdp2 {
   }
 };
 
-/// Forward: a group's gather buffer stays until the next group has gathered its own.
+/// Forward: a group's gather buffer stays until the next group has gathered its own. The last layer
+/// of `repeats` with several layers is one of its own (forward_repeats), behind which nothing more
+/// is gathered.
 struct Fsdp2Forward {
   using Unit = Fsdp2Unit;
 
@@ -148,6 +150,7 @@ struct Fsdp2Forward {
   const Unit* buffer = nullptr;  ///< whose gather buffer is alive
   const Unit* unit = nullptr;    ///< the group of this repeat, null in the root
   bool is_block = false;
+  bool gathers_next = false;  ///< another layer follows, whose gather is under way when one ends
 
   /// Before the first repeat: the root's own.
   void start(ProgramBuilder& b) {
@@ -167,9 +170,14 @@ struct Fsdp2Forward {
     is_block = f.units.is_block(repeats[k].segment);
     if (unit != nullptr && finds_kept && !unit->reshards) unit = nullptr;
     if (unit == nullptr) return;
+    gathers_next = repeats[k].count > 1 || is_same_segment(k, k + 1);
+    if (k > 0 && is_same_segment(k - 1, k)) return;  // gathered when the layer before ended
     f.gather(b, *unit);
     if (buffer != nullptr) f.free_gather(b, *buffer);
     buffer = unit;
+  }
+  bool is_same_segment(std::size_t k, std::size_t other) const {
+    return other < repeats.size() && repeats[k].segment == repeats[other].segment;
   }
   void begin(ProgramBuilder& b) {
     if (unit != nullptr) f.copy_out(b, *unit);
@@ -177,7 +185,7 @@ struct Fsdp2Forward {
   void end(ProgramBuilder& b) {
     if (unit == nullptr) return;
     Fsdp2::reshard(b, *unit);
-    if (!is_block) return;
+    if (!is_block || !gathers_next) return;
     f.gather(b, *unit);  // the next one's
     f.free_gather(b, *unit);
   }

@@ -154,12 +154,18 @@ TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
 }
 
 TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
-  const Job job =
-      job_on("4xH200", R"({"name": "ddp"})", R"({"micro_batch": 8, "sequence_length": 2048})");
-  const StepTimes t = simulate_time(program_of(job), job.plan, load_calibration().time);
-  EXPECT_GT(t.communication, 0);
-  EXPECT_GT(t.exposed_communication, 0);
-  EXPECT_LT(t.exposed_communication, 0.1 * t.communication);
+  const auto times = [](const std::string& framework) {
+    const Job job = job_on("4xH200", framework, R"({"micro_batch": 8, "sequence_length": 2048})");
+    return simulate_time(program_of(job), job.plan, load_calibration().time);
+  };
+  const StepTimes views = times(R"({"name": "ddp", "gradient_as_bucket_view": true})");
+  EXPECT_GT(views.communication, 0);
+  EXPECT_GT(views.exposed_communication, 0);
+  EXPECT_LT(views.exposed_communication, 0.1 * views.communication);
+  // The gradients of other buckets are copied back meanwhile.
+  const StepTimes copies = times(R"({"name": "ddp"})");
+  EXPECT_LT(copies.exposed_communication, views.exposed_communication);
+  EXPECT_GT(copies.step, views.step);
 }
 
 TEST(Timeline, WaitsForTheHostWhenKernelsAreShort) {
@@ -283,7 +289,8 @@ TEST(TimeEstimate, ChargesTransformerEnginesModulesToTheHost) {
     return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio);
   };
   const Estimate engine = estimated("transformer_engine"), local = estimated("local");
-  EXPECT_GT(engine.time.idle_seconds, 3 * local.time.idle_seconds);
+  // Of a local implementation's linear layers PyTorch's calls are counted.
+  EXPECT_GT(engine.time.idle_seconds, 2.5 * local.time.idle_seconds);
   EXPECT_NEAR(engine.time.compute_seconds, local.time.compute_seconds, 1e-12);
   EXPECT_GT(engine.allocated.point,
             local.allocated.point);  // gradients that nobody reads, for good

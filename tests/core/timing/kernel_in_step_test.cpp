@@ -1,0 +1,67 @@
+// What a kernel takes in a step, where rates are of the same one repeated in a CUDA graph.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/plan_testing.h"
+#include "timing/kernel_time.h"
+#include "timing/timed_kernel.h"
+
+namespace shardplan::kernel_in_step_test {
+namespace {
+
+Plan plan_of_round_gpu() {
+  Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+  plan.cluster.gpu.memory_bandwidth = 1e12;
+  plan.cluster.gpu.peak[PeakRate::fp32] = 1e13;
+  plan.cluster.gpu.peak[PeakRate::bf16] = 1e14;
+  return plan;
+}
+
+Kernel kernel(KernelKind kind, Issue issue) {
+  Kernel k;
+  k.kind = kind;
+  k.issue = issue;
+  k.type = DType::bf16;
+  k.calls = 3;
+  k.m = k.n = k.k = 1024;
+  k.bytes = 1e9;
+  k.elements = 1e8;
+  return k;
+}
+
+/// Over the same kernel repeated.
+double more(const Kernel& k, const Plan& plan) {
+  const TimeRates rates;
+  std::vector<TimedKernel> timed;
+  time_kernels(std::vector<Kernel>{k}, plan, rates, timed);
+  const double repeated =
+      kernel_seconds(k, peaks_of(plan.cluster.gpu, plan.precision.compute), rates.kernels);
+  return timed.front().sequence.busy - repeated;
+}
+
+TEST(KernelInStep, WaitsForItsStartAndReadsWhatIsNotInTheCache) {
+  const Plan plan = plan_of_round_gpu();
+  const KernelRates rates;
+  const Kernel moves = kernel(KernelKind::elementwise, Issue::python);
+  const double repeated =
+      kernel_seconds(moves, peaks_of(plan.cluster.gpu, plan.precision.compute), rates);
+  EXPECT_NEAR(more(moves, plan), (rates.in_step - 1) * repeated + 3 * rates.gap, 1e-12);
+  EXPECT_NEAR(more(kernel(KernelKind::product, Issue::linear), plan), 3 * rates.gap, 1e-12);
+}
+
+TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {
+  const Plan plan = plan_of_round_gpu();
+  EXPECT_EQ(more(kernel(KernelKind::elementwise, Issue::launch), plan), 0);
+  EXPECT_EQ(more(kernel(KernelKind::product, Issue::library), plan), 0);
+  EXPECT_EQ(more(kernel(KernelKind::multi_tensor, Issue::listed), plan), 0);
+}
+
+TEST(KernelInStep, DoesNotWaitInAReplayedGraph) {
+  Plan plan = plan_of_round_gpu();
+  plan.compile = Compile{.mode = CompileMode::reduce_overhead};
+  EXPECT_EQ(more(kernel(KernelKind::product, Issue::linear), plan), 0);
+}
+
+}  // namespace
+}  // namespace shardplan::kernel_in_step_test
