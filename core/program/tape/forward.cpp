@@ -17,6 +17,19 @@
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
+namespace {
+
+/// What saves of its results, statistics and masks too, has run when it does; so has a function
+/// written in Python (torch/csrc/autograd/python_function.cpp, process_outputs).
+bool saves_when_run(const GraphView& view, const Op& op) {
+  const bool in_python = op.fused != nullptr || op.kind == OpKind::function ||
+                         view.multiplies_narrow(op) ||
+                         (op.kind == OpKind::linear && view.regime().zero3_linear);
+  return in_python || save_rule(op.kind).output || op.kind == OpKind::layer_norm ||
+         op.kind == OpKind::dropout;
+}
+
+}  // namespace
 
 void ForwardPass::run() {
   const std::size_t count = p_.graph().ops().size();
@@ -124,7 +137,7 @@ void ForwardPass::compute(std::size_t i) {
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   p_.offloading.pause(false);
-  if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
+  if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
   const bool blocks = attends && op.key_blocks > 1;
@@ -295,8 +308,7 @@ void ForwardPass::drop_names(std::size_t i) {
 void ForwardPass::stop_early() {
   const std::size_t last = p_.saved.end();
   if (last == 0) return;
-  const SaveRule rule = save_rule(p_.graph().ops()[last - 1].kind);
-  const std::size_t end = rule.output ? last : last - 1;
+  const std::size_t end = saves_when_run(p_.view, p_.graph().ops()[last - 1]) ? last : last - 1;
   if (end < starts_.size()) p_.writer.cut_off(starts_[end]);
 }
 
