@@ -110,4 +110,10 @@ void TapeWriter::cut_off(const Mark& from) {
   events_->erase(std::remove_if(begin, events_->end(), is_cut), events_->end());
 }
 
+void TapeWriter::move_to_front(const Mark& from) {
+  flush();
+  const auto first = events_->begin() + static_cast<std::ptrdiff_t>(from.event);
+  std::rotate(events_->begin(), first, events_->end());
+}
+
 }  // namespace shardplan::tape

@@ -57,6 +57,8 @@ class TapeWriter {
   /// What was written from there on does not run: neither kernels nor exchanges, nor what is
   /// allocated and freed there. What was there before is freed all the same.
   void cut_off(const Mark& from);
+  /// What was written from there on runs before all of the pass that was written before.
+  void move_to_front(const Mark& from);
 
  private:
   TapeRun& run_;
