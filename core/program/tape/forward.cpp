@@ -341,7 +341,6 @@ void ForwardPass::leave_to_output() {
 
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
-  if (redo && stops_early(p_.options)) stop_early();
   // The nodes of a recomputation go with it; the others' hold on.
   if (redo) p_.saved.let_go();
   lend_graph(p_);
@@ -350,6 +349,7 @@ void ForwardPass::end() {
   if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
   p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
   leave_to_output();
+  if (redo && stops_early(p_.options)) stop_early();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
   if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))
