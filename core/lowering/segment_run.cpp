@@ -109,6 +109,15 @@ MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
   return tiles;
 }
 
+bool draws_in_blocks(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
+    const std::vector<Op>& ops = s.graph.ops();
+    return s.checkpointable && std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+      return op.kind == OpKind::dropout;
+    });
+  });
+}
+
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
                        const Regime& regime, const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
@@ -137,6 +146,8 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
   options.input_again = in.again != nullptr;
+  options.draws_again =
+      plan.compiles_whole() && plan.recomputes_blocks() && draws_in_blocks(model);
   options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;

@@ -229,6 +229,8 @@ struct TapeOptions {
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
   bool input_again = false;
+  /// The graph of the whole model computes blocks again that draw random numbers.
+  bool draws_again = false;
   /// The last product of that one has no tag (KeptResults::untagged): it is kept in its place.
   bool product_again = false;
   /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'

@@ -131,7 +131,8 @@ Category CompiledRun::category_of(NodeId id) const {
 TraceOptions CompiledRun::trace_options(const Model& model) const {
   const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
   return {.defers_weights = mode_ == TapeMode::redo,
-          .tied = together ? tied_head(model, view_, options_.product_balance) : TiedHead{},
+          .tied = together ? tied_head(model, view_, options_.product_balance, options_.draws_again)
+                           : TiedHead{},
           .loss_apart = options_.loss_apart,
           .masked = options_.traced_whole,
           .parts = parts_of(options_),

@@ -274,11 +274,12 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is
 /// added in the same call (addmm): until then its operands wait, as those of a padded one do. One
-/// in another type is made at once, and waits itself.
+/// in another type is made at once, and waits itself; so does one that cannot be moved.
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
   const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
-  const bool later = padded || low == view_.parameter_type(op.weight);
+  const bool later =
+      !options_.tied.stays && (padded || low == view_.parameter_type(op.weight));
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
@@ -320,7 +321,7 @@ void Trace::table_backward(const Op& op, NodeId g) {
   }
   // The head's product is added to it, and was counted there (hold_for_table).
   const std::int64_t n = view_.parameter(op.weight).numel;
-  if (view_.regime().compute == own)
+  if (view_.regime().compute == own && !options_.tied.stays)
     return give_parameter(op.weight, add(NodeKind::product, {cast(table, own)}, n, own));
   give_parameter(op.weight, pointwise({table}, n, own));
 }
