@@ -207,6 +207,9 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
+  // torchao's function multiplies for the input first (float8/float8_linear.py, backward).
+  const bool input_first = input_grad && view_.multiplies_narrow(op);
+  const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);
   } else if (weight_grad && options_.defers_weights) {
@@ -214,7 +217,7 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   } else if (weight_grad) {
     product = weight_product(op_, turned);
   }
-  if (input_grad) give(i, 0, input_product(i, rows));
+  if (input_grad) give(i, 0, input_first ? first : input_product(i, rows));
   if (product != kNone) give_weight(op, product);
 }
 
