@@ -112,9 +112,8 @@ MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
 bool draws_in_blocks(const Model& model) {
   return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
     const std::vector<Op>& ops = s.graph.ops();
-    return s.checkpointable && std::any_of(ops.begin(), ops.end(), [](const Op& op) {
-      return op.kind == OpKind::dropout;
-    });
+    return s.checkpointable && std::any_of(ops.begin(), ops.end(),
+                                           [](const Op& op) { return op.kind == OpKind::dropout; });
   });
 }
 
@@ -146,8 +145,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
   options.input_again = in.again != nullptr;
-  options.draws_again =
-      plan.compiles_whole() && plan.recomputes_blocks() && draws_in_blocks(model);
+  options.draws_again = plan.compiles_whole() && plan.recomputes_blocks() && draws_in_blocks(model);
   options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;

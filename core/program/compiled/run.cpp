@@ -84,9 +84,14 @@ class CompiledRun {
         op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace_.output;
     return result ? &op : nullptr;
   }
-  /// The backward pass computes a whole block again.
+  /// Inductor keeps a block's buffers for those of the same size to come. Where it computes the
+  /// block again; and in the backward pass of a whole model, of whose peak it believes that the
+  /// logits and their gradient go, which the caller holds.
   bool keeps_buffers() const {
-    return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
+    const bool whole = options_.traced_whole && options_.graph_parts == nullptr;
+    const bool block = !options_.last_segment && trace_.input != kNone;
+    return mode_ == TapeMode::redo ||
+           (in_backward_ && ((whole && block) || options_.kept == KeptResults::untagged));
   }
   void hand_over(const Unit& unit);
   void read_again(const Unit& unit);

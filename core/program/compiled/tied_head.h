@@ -12,8 +12,9 @@ struct TiedHead {
   /// table's to a part of what it writes is no pattern of Inductor's.
   bool at_once = false;
   /// Between the head and the table the backward pass draws random numbers again, which Inductor
-  /// takes for a mutation: nothing is moved or fused across one (torch/_inductor/pattern_matcher.py,
-  /// get_mutation_region_id; "inductor_lookup_seed" has a name of what mutates).
+  /// takes for a mutation: nothing is moved or fused across one
+  /// (torch/_inductor/pattern_matcher.py, get_mutation_region_id; "inductor_lookup_seed" has a name
+  /// of what mutates).
   bool stays = false;
 };
 

@@ -281,8 +281,7 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
   const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
-  const bool later =
-      !options_.tied.stays && (padded || low == view_.parameter_type(op.weight));
+  const bool later = !options_.tied.stays && (padded || low == view_.parameter_type(op.weight));
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
