@@ -29,6 +29,7 @@ void BackwardPass::run() {
     p_.writer.move_to_front(recomputed);
   }
   while (i > 0) step(--i);
+  ask_for_workspace();  // a fused head has multiplied in the forward pass: blocks are the first
   p_.writer.flush();
   end();
 }

@@ -29,6 +29,13 @@ bool saves_when_run(const GraphView& view, const Op& op) {
          op.kind == OpKind::dropout;
 }
 
+/// Of words; positions come after them.
+const Op* first_embedding(const Graph& graph) {
+  const auto found = std::find_if(graph.ops().begin(), graph.ops().end(),
+                                  [](const Op& op) { return op.kind == OpKind::embedding; });
+  return found == graph.ops().end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void ForwardPass::run() {
@@ -137,6 +144,7 @@ void ForwardPass::compute(std::size_t i) {
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   p_.offloading.pause(false);
+  if (is_told(op)) p_.saved.hold(out.storage);
   if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
@@ -259,6 +267,14 @@ void ForwardPass::launch(const Op& op, DType type) {
       !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
+}
+
+/// Frozen embeddings whose output is told to need a gradient: a leaf, which its accumulator holds
+/// as long as the graph, whatever is made of it (peft, enable_input_require_grads).
+bool ForwardPass::is_told(const Op& op) const {
+  return op.kind == OpKind::embedding && p_.mode == TapeMode::keep && p_.options.output_gets_grad &&
+         !p_.view.state(op.out).needs_grad && op.out != p_.graph().output() &&
+         &op == first_embedding(p_.graph());
 }
 
 /// MatMul8bitLt keeps its input as an attribute, not as a saved tensor. The chained one belongs to
