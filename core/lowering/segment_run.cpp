@@ -109,6 +109,26 @@ MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
   return tiles;
 }
 
+bool draws_in_blocks(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
+    const std::vector<Op>& ops = s.graph.ops();
+    return s.checkpointable && std::any_of(ops.begin(), ops.end(),
+                                           [](const Op& op) { return op.kind == OpKind::dropout; });
+  });
+}
+
+/// Of the logits that a whole model returns beside its loss, and of zeros in their size.
+std::int64_t believed_room(const Model& model, const Plan& plan, const Regime& regime,
+                           const TapeOptions& options) {
+  if (!plan.compiles_whole() || model.facts.breaks_before_loss || options.frees_returned) return 0;
+  const Graph& head = model.segments.back().graph;
+  std::int64_t logits = 0;
+  for (const Op& op : head.ops())
+    if (op.kind == OpKind::linear && head.value(op.out).logits)
+      logits = elements(head.value(op.out).extent, sizes_of(plan, model));
+  return checked_mul(2, checked_mul(logits, size_of(regime.compute)));
+}
+
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
                        const Regime& regime, const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
@@ -136,7 +156,9 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
+  options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
+  options.draws_again = plan.compiles_whole() && plan.recomputes_blocks() && draws_in_blocks(model);
   options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;

@@ -229,6 +229,13 @@ struct TapeOptions {
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
   bool input_again = false;
+  /// By how much the peak that Inductor expects of a whole model's backward pass, which is where
+  /// its loss is, is above what its blocks begin with: it believes that the logits, and zeros for
+  /// their gradient, go there, but the caller holds them (torch/_inductor/codegen/wrapper.py,
+  /// AllocateLine.should_reuse_buffer).
+  std::int64_t believed_room = 0;
+  /// The graph of the whole model computes blocks again that draw random numbers.
+  bool draws_again = false;
   /// The last product of that one has no tag (KeptResults::untagged): it is kept in its place.
   bool product_again = false;
   /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'

@@ -27,11 +27,13 @@ inline constexpr std::array kTransformersOptimizers{
 /// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
 /// Preference training on it is TRL's: references are prepared by prepare_fsdp
 /// (trl/models/utils.py), which calls fully_shard on the root alone; under LoRA the base with its
-/// adapters off is the reference (dpo_trainer.py); scores are made of as many sequences as are
-/// trained on (grpo_trainer.py, _generate_and_score_completions), and a colocated engine is inside
-/// the trainer's processes (generation/vllm_generation.py: external_launcher). Trainers that make
-/// all logits, TRL's before 1.11 and those of LLaMA-Factory and ms-swift, have names for them until
-/// the loss is made, the reference's pass included.
+/// adapters off is the reference, or, of a model that was given with adapters, with a copy of them
+/// (dpo_trainer.py; not where TRL itself is told what to adapt: the larger of both is taken);
+/// scores are made of as many sequences as are trained on (grpo_trainer.py,
+/// _generate_and_score_completions), and a colocated engine is inside the trainer's processes
+/// (generation/vllm_generation.py: external_launcher). Trainers that make all logits, TRL's
+/// before 1.11 and those of LLaMA-Factory and ms-swift, have names for them until the loss is made,
+/// the reference's pass included.
 constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
                                            std::string_view source,
                                            const FusedKernel* head_loss = nullptr) {
@@ -56,6 +58,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .saves_weights_apart = true,
           .runs_rlhf = true,
           .shares_base = true,
+          .copies_adapters = head_loss != nullptr,
           .scores_micro_batches = true,
           .has_engine_inside = true,
           // TRL 1.16, generation/vllm_client.py, update_named_param: a request and a broadcast each

@@ -128,6 +128,9 @@ struct TrainerDescription {
   bool runs_rlhf = false;
   /// Under LoRA a reference is the trained model with its adapters off.
   bool shares_base = false;
+  /// And a frozen copy of the adapters is: a model that comes with adapters gets one ("ref"), as
+  /// they may be trained already.
+  bool copies_adapters = false;
   /// It hands each completion of a prompt to the engine that has the fewest requests: those of one
   /// prompt are not together.
   bool spreads_completions = false;

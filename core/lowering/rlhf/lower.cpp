@@ -15,6 +15,7 @@
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/handover.h"
 #include "lowering/rlhf/idle.h"
+#include "lowering/segments.h"
 #include "lowering/tensors.h"
 #include "parallel/groups.h"
 #include "parallel/shard.h"
@@ -231,9 +232,26 @@ bool makes_workspaces(const RlhfPart& part) {
   return std::any_of(part.program.once.begin(), part.program.once.end(), makes);
 }
 
+/// The copy of the adapters that is the reference of preference training. A measured run of GRPO
+/// had none.
+std::vector<Event> reference_adapters(const Rlhf& rlhf, const Role& role) {
+  std::vector<Event> copies;
+  const bool copied = rlhf.reference == ReferenceModel::base && !generates(rlhf.algorithm) &&
+                      role.kind == RoleKind::actor && role.plan.trainer->copies_adapters &&
+                      !traits_of(role.plan).shards_parameters(role.plan);
+  if (!copied) return copies;
+  const DType type = regime_of(role.plan).adapters;
+  role.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.adapter)
+      append_tensors(copies, Category::parameters,
+                     round_up(checked_mul(p.numel, size_of(type)), kAllocationUnit), repeat);
+  });
+  return copies;
+}
+
 /// Of what trains as the training step has them, of the rest their weights. Where a part says how
 /// its model is built, the whole is built of all that is there before the first step.
-void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
+void append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>& parts) {
   std::vector<Event> build;
   bool differs = false;
   for (const RlhfPart& part : parts) {
@@ -247,6 +265,10 @@ void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
       continue;
     }
     whole.model_bytes = checked_add(whole.model_bytes, built_bytes(part));
+    const std::vector<Event> copies = reference_adapters(rlhf, *part.role);
+    whole.model_bytes = checked_add(whole.model_bytes, total_bytes(copies));
+    own.resident.insert(own.resident.end(), copies.begin(), copies.end());
+    if (!own.build.empty()) own.build.insert(own.build.end(), copies.begin(), copies.end());
     const auto away = [&](const Event& e) { return is_away(*part.role, e); };
     std::erase_if(own.resident, away);
     std::erase_if(own.build, away);
@@ -377,7 +399,7 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
   const Plan& plan = rlhf.roles.front().plan;
   add_cublas_workspaces(b, plan.cluster.gpu);
-  append_states(whole, parts);
+  append_states(rlhf, whole, parts);
   whole.groups = group_shapes(plan);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;

@@ -88,6 +88,15 @@ class CompiledRun {
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
   }
+  /// A block's buffer waits for the next block's where that does not raise the peak that Inductor
+  /// expects.
+  bool waits(std::int64_t bytes) const {
+    const bool block = !options_.last_segment && trace_.input != kNone;
+    return in_backward_ && block && options_.graph_parts == nullptr &&
+           checked_add(bytes, working_set_) <= options_.believed_room;
+  }
+  std::int64_t working_set(const std::vector<Unit>& units,
+                           const std::vector<std::size_t>& last) const;
   void hand_over(const Unit& unit);
   void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
@@ -116,6 +125,7 @@ class CompiledRun {
   std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
   Pass pass_;
   bool in_backward_ = false;
+  std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
 };
 
@@ -131,7 +141,8 @@ Category CompiledRun::category_of(NodeId id) const {
 TraceOptions CompiledRun::trace_options(const Model& model) const {
   const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
   return {.defers_weights = mode_ == TapeMode::redo,
-          .tied = together ? tied_head(model, view_, options_.product_balance) : TiedHead{},
+          .tied = together ? tied_head(model, view_, options_.product_balance, options_.draws_again)
+                           : TiedHead{},
           .loss_apart = options_.loss_apart,
           .masked = options_.traced_whole,
           .parts = parts_of(options_),
@@ -341,6 +352,7 @@ void CompiledRun::run_pass() {
     for (const NodeId id : units[u].writes) last[at(id)] = u;
     for (const NodeId id : units[u].reads) last[at(id)] = u;
   }
+  working_set_ = working_set(units, last);
   const std::vector<std::vector<NodeId>> arguments = hold_arguments(units, last);
   bool again = mode_ == TapeMode::redo;
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -363,6 +375,28 @@ void CompiledRun::run_pass() {
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
   writer_.flush();
+}
+
+/// The most that is there beyond what the pass begins with.
+std::int64_t CompiledRun::working_set(const std::vector<Unit>& units,
+                                      const std::vector<std::size_t>& last) const {
+  std::vector<bool> stored = flags();
+  for (NodeId id = 0; id < trace_.graph.end(); ++id) stored[at(id)] = storage_[at(id)] != kExternal;
+  std::int64_t live = 0, peak = 0;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const NodeId id : units[u].writes) {
+      live = checked_add(live, bytes_of(id));
+      stored[at(id)] = node(id).gradient_of == kNone;
+    }
+    peak = std::max(peak, checked_add(live, units[u].workspace));
+    for (const auto* used : {&units[u].reads, &units[u].writes})
+      for (const NodeId id : *used)
+        if (stored[at(id)] && last[at(id)] == u && !pass_.wanted[at(id)]) {
+          stored[at(id)] = false;
+          live -= bytes_of(id);
+        }
+  }
+  return peak;
 }
 
 /// A graph's call takes the host longer than what it starts. A model in one piece has one call a
@@ -480,7 +514,8 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
   const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
-  if (keeps_buffers() && own && !kept_[at(id)])
+  const bool keeps = keeps_buffers() || (own && waits(storages_.of(dropped).bytes));
+  if (keeps && own && !kept_[at(id)])
     spare_.push_back(dropped);
   else
     storages_.unref(dropped);

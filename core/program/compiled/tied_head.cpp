@@ -6,7 +6,7 @@
 
 namespace shardplan::compiled {
 
-TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance) {
+TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance, bool stays) {
   std::set<ParameterId> tables;
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
@@ -19,7 +19,7 @@ TiedHead tied_head(const Model& model, const tape::GraphView& view, double balan
       const std::int64_t results = elements(segment.graph.value(op.out).extent, view.sizes());
       const ProductSize size{results / row, view.parameter(op.weight).shape.back(), row};
       const bool padded = padded_columns(row, own) != row && may_be_padded(size, balance);
-      return {op.weight, padded && op.bias == kNone && own == view.regime().compute};
+      return {op.weight, padded && op.bias == kNone && own == view.regime().compute, stays};
     }
   return {};
 }

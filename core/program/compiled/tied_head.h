@@ -11,9 +11,14 @@ struct TiedHead {
   /// The product of its gradient may be padded (padding.h): it is made at once, as adding the
   /// table's to a part of what it writes is no pattern of Inductor's.
   bool at_once = false;
+  /// Between the head and the table the backward pass draws random numbers again, which Inductor
+  /// takes for a mutation: nothing is moved or fused across one
+  /// (torch/_inductor/pattern_matcher.py, get_mutation_region_id; "inductor_lookup_seed" has a name
+  /// of what mutates).
+  bool stays = false;
 };
 
-/// `balance`: TapeOptions::product_balance.
-TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance);
+/// `balance`, `stays`: TapeOptions::product_balance and draws_again.
+TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance, bool stays);
 
 }  // namespace shardplan::compiled

@@ -207,6 +207,9 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
+  // torchao's function multiplies for the input first (float8/float8_linear.py, backward).
+  const bool input_first = input_grad && view_.multiplies_narrow(op);
+  const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);
   } else if (weight_grad && options_.defers_weights) {
@@ -214,7 +217,7 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   } else if (weight_grad) {
     product = weight_product(op_, turned);
   }
-  if (input_grad) give(i, 0, input_product(i, rows));
+  if (input_grad) give(i, 0, input_first ? first : input_product(i, rows));
   if (product != kNone) give_weight(op, product);
 }
 
@@ -274,11 +277,11 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is
 /// added in the same call (addmm): until then its operands wait, as those of a padded one do. One
-/// in another type is made at once, and waits itself.
+/// in another type is made at once, and waits itself; so does one that cannot be moved.
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
   const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
-  const bool later = padded || low == view_.parameter_type(op.weight);
+  const bool later = !options_.tied.stays && (padded || low == view_.parameter_type(op.weight));
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
@@ -320,7 +323,7 @@ void Trace::table_backward(const Op& op, NodeId g) {
   }
   // The head's product is added to it, and was counted there (hold_for_table).
   const std::int64_t n = view_.parameter(op.weight).numel;
-  if (view_.regime().compute == own)
+  if (view_.regime().compute == own && !options_.tied.stays)
     return give_parameter(op.weight, add(NodeKind::product, {cast(table, own)}, n, own));
   give_parameter(op.weight, pointwise({table}, n, own));
 }

@@ -18,9 +18,18 @@
 
 namespace shardplan::tape {
 
+/// torch.utils.checkpoint computes again where a node first asks for what it has saved: those
+/// behind it have run by then.
 void BackwardPass::run() {
+  const TapeWriter::Mark recomputed = p_.writer.mark();
+  std::size_t i = p_.graph().ops().size();
   begin();
-  for (std::size_t i = p_.graph().ops().size(); i-- > 0;) step(i);
+  if (p_.mode == TapeMode::redo && !reenters(p_.options)) {
+    while (i > p_.saved.end()) step(--i);
+    p_.writer.move_to_front(recomputed);
+  }
+  while (i > 0) step(--i);
+  ask_for_workspace();  // a fused head has multiplied in the forward pass: blocks are the first
   p_.writer.flush();
   end();
 }

@@ -17,6 +17,26 @@
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
+namespace {
+
+/// What saves of its results, statistics and masks too, has run when it does; so has a function
+/// written in Python (torch/csrc/autograd/python_function.cpp, process_outputs).
+bool saves_when_run(const GraphView& view, const Op& op) {
+  const bool in_python = op.fused != nullptr || op.kind == OpKind::function ||
+                         view.multiplies_narrow(op) ||
+                         (op.kind == OpKind::linear && view.regime().zero3_linear);
+  return in_python || save_rule(op.kind).output || op.kind == OpKind::layer_norm ||
+         op.kind == OpKind::dropout;
+}
+
+/// Of words; positions come after them.
+const Op* first_embedding(const Graph& graph) {
+  const auto found = std::find_if(graph.ops().begin(), graph.ops().end(),
+                                  [](const Op& op) { return op.kind == OpKind::embedding; });
+  return found == graph.ops().end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 void ForwardPass::run() {
   const std::size_t count = p_.graph().ops().size();
@@ -124,7 +144,8 @@ void ForwardPass::compute(std::size_t i) {
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   p_.offloading.pause(false);
-  if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
+  if (is_told(op)) p_.saved.hold(out.storage);
+  if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
   const bool blocks = attends && op.key_blocks > 1;
@@ -248,6 +269,14 @@ void ForwardPass::launch(const Op& op, DType type) {
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
 }
 
+/// Frozen embeddings whose output is told to need a gradient: a leaf, which its accumulator holds
+/// as long as the graph, whatever is made of it (peft, enable_input_require_grads).
+bool ForwardPass::is_told(const Op& op) const {
+  return op.kind == OpKind::embedding && p_.mode == TapeMode::keep && p_.options.output_gets_grad &&
+         !p_.view.state(op.out).needs_grad && op.out != p_.graph().output() &&
+         &op == first_embedding(p_.graph());
+}
+
 /// MatMul8bitLt keeps its input as an attribute, not as a saved tensor. The chained one belongs to
 /// the caller.
 void ForwardPass::hold_input(const Op& op, StorageId input) {
@@ -295,8 +324,7 @@ void ForwardPass::drop_names(std::size_t i) {
 void ForwardPass::stop_early() {
   const std::size_t last = p_.saved.end();
   if (last == 0) return;
-  const SaveRule rule = save_rule(p_.graph().ops()[last - 1].kind);
-  const std::size_t end = rule.output ? last : last - 1;
+  const std::size_t end = saves_when_run(p_.view, p_.graph().ops()[last - 1]) ? last : last - 1;
   if (end < starts_.size()) p_.writer.cut_off(starts_[end]);
 }
 
@@ -329,7 +357,6 @@ void ForwardPass::leave_to_output() {
 
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
-  if (redo && stops_early(p_.options)) stop_early();
   // The nodes of a recomputation go with it; the others' hold on.
   if (redo) p_.saved.let_go();
   lend_graph(p_);
@@ -338,6 +365,7 @@ void ForwardPass::end() {
   if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
   p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
   leave_to_output();
+  if (redo && stops_early(p_.options)) stop_early();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
   if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))

@@ -45,6 +45,7 @@ class ForwardPass {
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();
+  bool is_told(const Op& op) const;
   void leave_to_output();
   void end();
   void export_output();

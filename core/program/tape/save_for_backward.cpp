@@ -48,7 +48,9 @@ void save_factor(Parts& p, std::size_t i, const Operands& read) {
   } else if (p.view.trains(op.weight)) {
     save_value(p, i, in, op.kept == kNone ? read.storage[0] : p.view.state(op.kept).storage);
   }
-  if (in != kNone && p.view.state(in).needs_grad && !p.view.casts_weight(op)) p.offloading.pass();
+  // bitsandbytes' functions have the weight as an attribute (autograd/_functions.py).
+  const bool own = !p.view.casts_weight(op) && !p.view.parameter(op.weight).quantized();
+  if (in != kNone && p.view.state(in).needs_grad && own) p.saved.save_resident(i);
 }
 
 /// Autocast gives sdpa its mask in the compute type too.

@@ -6,7 +6,8 @@
 namespace shardplan::tape {
 
 void SavedTensors::save(std::size_t node, StorageId id, const SavedView& view) {
-  if (id == kExternal) return offloading_.pass();
+  if (id == kExternal) return save_resident(node);
+  reach(node);
   Node& n = nodes_[node];
   assert(n.count < n.ids.size());
   const bool of_module = modules_.takes(node, id, view);
@@ -54,12 +55,6 @@ void SavedTensors::release(std::size_t node) {
   Node& n = nodes_[node];
   for (std::size_t k = 0; k < n.count; ++k) storages_.unref(n.ids[k]);
   n.count = 0;
-}
-
-std::size_t SavedTensors::end() const {
-  std::size_t last = nodes_.size();
-  while (last > 0 && nodes_[last - 1].count == 0) --last;
-  return last;
 }
 
 }  // namespace shardplan::tape

@@ -1,6 +1,7 @@
 // What autograd's nodes keep for the backward pass, one node an operation.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -19,6 +20,11 @@ class SavedTensors {
 
   /// The node takes a reference, or sends the tensor to the host; nothing for kExternal.
   void save(std::size_t node, StorageId id, const SavedView& view = {});
+  /// The node keeps what is there anyway, such as a weight: hooks are called for it all the same.
+  void save_resident(std::size_t node) {
+    reach(node);
+    offloading_.pass();
+  }
   /// It takes over the caller's.
   void move_in(std::size_t node, StorageId id, const SavedView& view = {}) {
     save(node, id, view);
@@ -42,8 +48,8 @@ class SavedTensors {
   /// The node drops what it kept last, or all of it.
   void release_last(std::size_t node);
   void release(std::size_t node);
-  /// One behind the last node that keeps something; 0: none does.
-  std::size_t end() const;
+  /// One behind the last node that has saved something; 0: none has.
+  std::size_t end() const { return end_; }
 
  private:
   struct Node {
@@ -51,12 +57,15 @@ class SavedTensors {
     std::array<std::int32_t, 8> sent{};  ///< its number on the host; kNone: it never left
     std::size_t count = 0;
   };
+  void reach(std::size_t node) { end_ = std::max(end_, node + 1); }
+
   Storages& storages_;
   Offloading& offloading_;
   ModuleOffloading& modules_;
   std::vector<Node> nodes_;
   std::vector<StorageId> held_, lent_;  ///< each once
   bool lends_input_ = false;
+  std::size_t end_ = 0;
 };
 
 }  // namespace shardplan::tape

@@ -1,5 +1,7 @@
 #include "program/tape/writer.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shardplan::tape {
@@ -95,6 +97,23 @@ std::int32_t TapeWriter::calls_since(const Mark& from) const {
 void TapeWriter::cut_off(const Mark& from) {
   for (std::size_t k = from.kernel; k < kernels_->size(); ++k) (*kernels_)[k].calls = 0;
   for (std::size_t k = from.exchange; k < run_.exchanges.size(); ++k) run_.exchanges[k].bytes = 0;
+  const auto begin = events_->begin() + static_cast<std::ptrdiff_t>(from.event);
+  std::set<std::int32_t> made, gone;
+  for (auto e = begin; e != events_->end(); ++e) {
+    if (e->kind == TapeEvent::Kind::alloc) made.insert(e->id);
+    if (e->kind == TapeEvent::Kind::free && made.contains(e->id)) gone.insert(e->id);
+  }
+  const auto is_cut = [&](const TapeEvent& e) {
+    const bool block = e.kind == TapeEvent::Kind::alloc || e.kind == TapeEvent::Kind::free;
+    return block && gone.contains(e.id);
+  };
+  events_->erase(std::remove_if(begin, events_->end(), is_cut), events_->end());
+}
+
+void TapeWriter::move_to_front(const Mark& from) {
+  flush();
+  const auto first = events_->begin() + static_cast<std::ptrdiff_t>(from.event);
+  std::rotate(events_->begin(), first, events_->end());
 }
 
 }  // namespace shardplan::tape

@@ -47,14 +47,18 @@ class TapeWriter {
   /// Work of Python that starts nothing on the GPU.
   void python_calls(std::int32_t count);
 
-  /// A point of the run, and that what was written from there on does not run.
+  /// A point of the run.
   struct Mark {
-    std::size_t kernel = 0, exchange = 0;
+    std::size_t kernel = 0, exchange = 0, event = 0;
   };
-  Mark mark() const { return {kernels_->size(), run_.exchanges.size()}; }
+  Mark mark() const { return {kernels_->size(), run_.exchanges.size(), events_->size()}; }
   /// Of kernels, and of what starts none.
   std::int32_t calls_since(const Mark& from) const;
+  /// What was written from there on does not run: neither kernels nor exchanges, nor what is
+  /// allocated and freed there. What was there before is freed all the same.
   void cut_off(const Mark& from);
+  /// What was written from there on runs before all of the pass that was written before.
+  void move_to_front(const Mark& from);
 
  private:
   TapeRun& run_;

@@ -92,7 +92,10 @@ TEST(SavedTensors, KeepTheirReferencesUntilReleased) {
   EXPECT_EQ(f.run.forward.size(), 1U);
   saved.release(1);
   EXPECT_EQ(f.run.forward.size(), 2U);
-  EXPECT_EQ(saved.end(), 0U);
+  EXPECT_EQ(saved.end(), 2U);  // it has saved
+  saved.save_resident(2);
+  EXPECT_EQ(saved.end(), 3U);
+  EXPECT_EQ(saved.count(2), 0U);
 }
 
 TEST(AutocastCache, LeavesToTheCallerOnlyWhatNobodyElseHolds) {

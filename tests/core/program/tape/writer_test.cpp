@@ -79,5 +79,33 @@ TEST(TapeWriter, CutsOffWhatFollowsAMark) {
   EXPECT_EQ(run.exchanges[0].bytes, 0);
 }
 
+TEST(TapeWriter, CutsOffWhatIsAllocatedAndFreedBehindAMark) {
+  TapeRun run;
+  TapeWriter writer(run, TapeMode::redo, false);
+  writer.emit(Kind::alloc, Category::activations, 0, 512);
+  const TapeWriter::Mark mark = writer.mark();
+  writer.emit(Kind::alloc, Category::activations, 1, 512);
+  writer.emit(Kind::alloc, Category::activations, 2, 512);  // and kept
+  writer.emit(Kind::free, Category::activations, 0, 512);
+  writer.emit(Kind::free, Category::activations, 1, 512);
+  writer.cut_off(mark);
+  EXPECT_EQ(kinds_of(run.backward), (std::vector{Kind::alloc, Kind::alloc, Kind::free}));
+  EXPECT_EQ(run.backward[1].id, 2);
+  EXPECT_EQ(run.backward[2].id, 0);
+}
+
+TEST(TapeWriter, MovesToTheFrontWhatFollowsAMark) {
+  TapeRun run;
+  TapeWriter writer(run, TapeMode::redo, false);
+  writer.launch(product(1));
+  writer.flush();
+  const TapeWriter::Mark mark = writer.mark();
+  writer.emit(Kind::alloc, Category::activations, 1, 512);
+  writer.launch(product(2));
+  writer.move_to_front(mark);
+  EXPECT_EQ(kinds_of(run.backward), (std::vector{Kind::alloc, Kind::compute, Kind::compute}));
+  EXPECT_EQ(run.backward[1].id, 1);  // the second kernel
+}
+
 }  // namespace
 }  // namespace shardplan::tape
