@@ -122,9 +122,9 @@ void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t
 }  // namespace
 
 void check_experts(Laboratory& lab, DType dtype) {
-  for (const RouterCase& c :
-       {RouterCase{4096, 8, 2, true}, RouterCase{1000, 128, 8, false}, RouterCase{77, 60, 4, true},
-        RouterCase{300, 256, 6, false}, RouterCase{33, 1000, 3, true}, RouterCase{1001, 60, 8, true, true}})
+  for (const RouterCase& c : {RouterCase{4096, 8, 2, true}, RouterCase{1000, 128, 8, false},
+                              RouterCase{77, 60, 4, true}, RouterCase{300, 256, 6, false},
+                              RouterCase{33, 1000, 3, true}, RouterCase{1001, 60, 8, true, true}})
     check_routing(lab, dtype, c);
   check_slots(lab, dtype, {4096, 8, 2, true}, 0, 1, 512);
   check_slots(lab, dtype, {1000, 128, 8, true}, 64, 4, 100);
