@@ -58,6 +58,12 @@ struct Hooks {
     taken.push_back(sweep_over(bytes, 2, Issue::inner));
     if (!views) given.push_back(taken.back());
   }
+  /// `bytes` of all gradients, in buckets of `cap`.
+  void reduce(ProgramBuilder& b, std::int64_t bytes, std::int64_t cap) const {
+    b.reduce_buckets(Collective::all_reduce, bytes, "gradient all-reduce", ceil_div(bytes, cap));
+    b.compute(given);  // of a bucket while the next one is reduced
+    b.wait(Stream::communication);
+  }
   /// The backward pass is over; `bytes`: of all gradients.
   void end_pass(ProgramBuilder& b, std::int64_t bytes) {
     if (at_once && accumulating) b.free(Category::gradients, bytes);
@@ -209,12 +215,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     hooks.end_pass(b, gradients);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
-    if (hooks.reducing) {
-      b.reduce_buckets(Collective::all_reduce, gradients, "gradient all-reduce",
-                       ceil_div(gradients, options->bucket_cap_bytes));
-      b.compute(hooks.given);  // of a bucket while the next one is reduced
-      b.wait(Stream::communication);
-    }
+    if (hooks.reducing) hooks.reduce(b, gradients, options->bucket_cap_bytes);
     b.end_phase(Phase::backward);
   });
 
