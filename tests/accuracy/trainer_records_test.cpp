@@ -103,7 +103,7 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   expect_within(peak_errors(records_asked_for({"host_beside_h200_1gpu"})), 17, 0.03, 0.13);
   expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_deepspeed"})), 10, 0.2, 1.1);
   expect_within(peak_errors(records_asked_for({"host_beside_h200_2gpu_trainer"})), 3, 0.15, 0.4);
-  expect_within(peak_errors(records_asked_for({"host_drawn_h200_1gpu"})), 8, 0.26, 1.3);
+  expect_within(peak_errors(records_asked_for({"host_drawn_h200_1gpu"})), 8, 0.02, 0.06);
   // FSDP2 with 16 tokens is 2.6 % too low: 356 MiB, of which 22 are the forward pass's.
   expect_within(peak_errors(records_asked_for({"balance_2gpu"})), 12, 0.35, 2.61);
   expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.04, 0.06);
@@ -114,9 +114,9 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_ddp"})), 3, 0.03, 0.04);
 }
 
-TEST(TrainerRecords, KnowsItsMisses) {
-  // Adapters with Liger and checkpointing, and quantized shards of FSDP2: high, causes not known.
-  expect_within(peak_errors(records_asked_for({"fused_lora"})), 3, 0.9, 1.75);
+TEST(TrainerRecords, HoldsThePeaksOfAdaptersWithAFusedLoss) {
+  // They were up to 1.7 % high until the end of a recomputation was known.
+  expect_within(peak_errors(records_asked_for({"fused_lora"})), 3, 0.1, 0.23);
   expect_within(peak_errors(records_asked_for({"qlora_sharded"})), 2, 1.2, 2.35);
 }
 
@@ -127,15 +127,31 @@ TEST(TrainerRecords, KnowsWhatJudgedCheckpoints) {
   expect_within(peak_errors(records_asked_for({"judged_checkpoints"})), 8, 0.61, 2.55);
 }
 
+/// OPT's layers break the graph, where one is assumed; LLM.int8() keeps nearly every column of
+/// what a feed-forward has made over random weights (held_at_most).
+bool is_known_miss(const Record& r) {
+  return r.name.find("-opt-") != std::string::npos || r.name.find("-int8-") != std::string::npos;
+}
+
+// Where recomputations begin and end, and what waits between compiled blocks. fp8 by rows is 1.35 %
+// too low.
+TEST(TrainerRecords, HoldsThePeaksOfRecomputations) {
+  PeakErrors known, missed;
+  for (const Record& r : records_asked_for({"judged_recompute"}).records)
+    (is_known_miss(r) ? missed : known).add(r);
+  expect_within(known, 12, 0.15, 1.36);
+  expect_within(missed, 2, 20.3, 22.4);
+}
+
 // Kinds of steps over networks that no record had, predicted before they ran. CUDA graphs of
 // SmolLM2 360M are 3.0 % too low: what sampled the host left two workspaces of 32 MiB. LLM.int8()
 // over random weights is 1.7 % too low: outliers' columns, which the bound has (held_at_most).
 TEST(TrainerRecords, HoldsThePeaksOfKindsOverOtherNetworks) {
   expect_within(peak_errors(records_asked_for({"judged_padded", "judged_kinds"})), 28, 0.45, 3.0);
-  // EXAONE 4 with Liger, checkpointed, was 6.7 % too low, Liger with activations on the host 11 %
-  // too high, GPT-2 compiled and checkpointed under autocast 6.5 %.
-  expect_within(peak_errors(records_asked_for({"judged_kinds_more"})), 23, 1.28, 11.01);
-  expect_within(peak_errors(records_asked_for({"judged_edges"})), 7, 0.31, 1.05);
+  // EXAONE 4 with Liger, checkpointed, was 6.7 % too low, GPT-2 compiled and checkpointed under
+  // autocast 6.5 % too high; Liger with activations on the host is 11 %.
+  expect_within(peak_errors(records_asked_for({"judged_kinds_more"})), 23, 0.66, 11.01);
+  expect_within(peak_errors(records_asked_for({"judged_edges"})), 7, 0.06, 0.2);
 }
 
 // Predicted before they ran. FSDP2's SmolLM3 was 1.3 % too high, and is a reason to know when the

@@ -19,7 +19,8 @@ TiedHead tied_head(const Model& model, const tape::GraphView& view, double balan
       const std::int64_t results = elements(segment.graph.value(op.out).extent, view.sizes());
       const ProductSize size{results / row, view.parameter(op.weight).shape.back(), row};
       const bool padded = padded_columns(row, own) != row && may_be_padded(size, balance);
-      return {op.weight, padded && op.bias == kNone && own == view.regime().compute, stays};
+      return {op.weight, padded && op.bias == kNone && own == view.regime().compute,
+              stays && op.bias == kNone};
     }
   return {};
 }

@@ -207,8 +207,10 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
-  // torchao's function multiplies for the input first (float8/float8_linear.py, backward).
-  const bool input_first = input_grad && view_.multiplies_narrow(op);
+  // torchao's function multiplies for the input first (float8/float8_linear.py, backward); in
+  // graphs of single blocks with scales of rows the weight's product stands before it.
+  const bool input_first =
+      input_grad && view_.multiplies_narrow(op) && (options_.masked || !view_.recipe().by_rows);
   const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);

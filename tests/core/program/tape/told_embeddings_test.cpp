@@ -1,0 +1,46 @@
+// What the first and the last segment of an adapted model leave alive or ask for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/program/tape/tape_testing.h"
+#include "program/tape.h"
+
+namespace shardplan::tape {
+namespace {
+
+/// Frozen embeddings, as they are or times a number.
+Model embeddings(bool scaled) {
+  ModelBuilder m({});
+  const EmbeddingModule words = m.embedding("words", 128, kTestWidth);
+  Graph& g = m.begin_segment("embeddings");
+  const ValueId x = apply(g, words, Scale::tokens, {1, Scale::tokens});
+  g.set_output(scaled ? g.map(OpKind::scalar, x) : x);
+  Model model = m.build();
+  for (Parameter& parameter : model.parameters) parameter.trainable = false;
+  return model;
+}
+
+TapeRun run_of(const Model& model, const TapeOptions& options) {
+  return run_tape(model, model.segments.front(), kTestPure, kTestSizes, kTestPure.params,
+                  TapeMode::keep, options);
+}
+
+TEST(ToldEmbeddings, AreHeldAsALeafBesideWhatIsMadeOfThem) {
+  EXPECT_EQ(run_of(embeddings(true), {.output_gets_grad = true}).held.size(), 1U);
+  EXPECT_TRUE(run_of(embeddings(true), {.output_gets_grad = false}).held.empty());
+  EXPECT_TRUE(run_of(embeddings(false), {.output_gets_grad = true}).held.empty());
+}
+
+TEST(AutogradsWorkspace, IsAskedForBehindAHeadWithoutAProductBackward) {
+  const auto is_asked = [](const TapeEvent& e) { return e.kind == TapeEvent::Kind::workspace; };
+  const auto asks = [&](const TapeRun& run) {
+    return std::count_if(run.backward.begin(), run.backward.end(), is_asked);
+  };
+  EXPECT_EQ(asks(run_of(embeddings(true), {.workspace = 1024})), 1);
+  EXPECT_EQ(asks(run_of(two_linears(), {.workspace = 1024})), 1);
+  EXPECT_EQ(asks(run_of(two_linears(), {})), 0);
+}
+
+}  // namespace
+}  // namespace shardplan::tape
