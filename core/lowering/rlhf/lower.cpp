@@ -177,13 +177,26 @@ std::int64_t updates_of(const Rlhf& rlhf) {
                   checked_mul(w.micro_batch, w.gradient_accumulation));
 }
 
+namespace {
+
+/// A training part. Behind generation autograd's workspace is taken to be there from the start:
+/// where it comes to lie among what generation has left cached is not known.
+Program training_program(const Rlhf& rlhf, const Role& role) {
+  const RankModel rank(role.model, role.plan);
+  Program program = lower(rank.model(), role.plan, rank.run(), rlhf.rank);
+  if (!generates(rlhf.algorithm)) return program;
+  for (EventsOfOneStep& once : program.once)
+    if (std::exchange(once.workspace, 0) > 0) once.events.clear();
+  return program;
+}
+
+}  // namespace
+
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> training, parts;
   for (const Role& role : rlhf.roles) {
     if (!role.trains) continue;
-    const RankModel rank(role.model, role.plan);
-    training.push_back({training_phase(rlhf, role), &role,
-                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false,
+    training.push_back({training_phase(rlhf, role), &role, training_program(rlhf, role), false,
                         updates_of(rlhf)});
   }
   if (generates(rlhf.algorithm))
