@@ -70,6 +70,30 @@ TEST(NativeLowering, sends_what_each_stage_sends) {
   EXPECT_EQ(payload(3, "parameter all-gather"), bytes + 2 * 4 * layout.blocks[0].elements);
 }
 
+/// Two sums of 2 bytes an element are read and one is written, for each micro-batch but the first;
+/// before stage 2 the GPU adds them.
+TEST(NativeLowering, has_the_host_add_the_gradients_of_later_micro_batches) {
+  const Model model = model_of(kLlama);
+  const auto moved_by_host = [&](std::int64_t stage, std::int64_t micro_batches) {
+    Plan plan = native_plan(stage, "bf16-master", 2);
+    plan.framework.native.offload_optimizer = OffloadDevice::cpu;
+    plan.workload.gradient_accumulation = micro_batches;
+    const RankModel share(model, plan);
+    std::int64_t bytes = 0;
+    for_each_event(lower(share.model(), plan, share.run(), 0),
+                   [&](const Event& e, std::int64_t times) {
+                     if (e.kind == Event::Kind::host_optimizer) bytes += e.bytes * times;
+                   });
+    return bytes;
+  };
+  const std::int64_t added = 6 * model.parameter_count() / 2;  // by a rank
+  for (const std::int64_t stage : {2, 3}) {
+    EXPECT_EQ(moved_by_host(stage, 2) - moved_by_host(stage, 1), added) << stage;
+    EXPECT_EQ(moved_by_host(stage, 5) - moved_by_host(stage, 1), 4 * added) << stage;
+  }
+  EXPECT_EQ(moved_by_host(1, 5), moved_by_host(1, 1));
+}
+
 /// A rank's half of what is read and written in a step: 2 bytes an element, in whole blocks of
 /// 4096.
 TEST(NativeLowering, reads_parameters_from_nvme_for_each_pass_and_writes_what_is_updated) {
