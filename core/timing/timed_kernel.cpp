@@ -15,15 +15,16 @@ bool is_engines(const Kernel& k) {
   return k.issue == Issue::library || k.issue == Issue::launch;
 }
 
-/// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph.
+/// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph. `gapless`:
+/// nothing lies between it and the one before.
 double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates,
-                       bool graphed) {
+                       bool gapless) {
   const double seconds = kernel_seconds(k, peaks, rates);
   if (is_engines(k) || k.kind == KernelKind::multi_tensor) return seconds;
   const bool computes = k.kind == KernelKind::product || k.kind == KernelKind::attention ||
                         k.kind == KernelKind::attention_backward ||
                         k.kind == KernelKind::blockwise_update;
-  return (computes ? 1 : rates.in_step) * seconds + (graphed ? 0 : k.calls * rates.gap);
+  return (computes ? 1 : rates.in_step) * seconds + (gapless ? 0 : k.calls * rates.gap);
 }
 
 double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
@@ -39,7 +40,9 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
   const double calls = k.calls, issue = issue_seconds(k, rates.host, plan.launch_blocking);
   if (k.calls == 0) return {};
   if (k.kind == KernelKind::none) return {calls * issue, 0, KernelSequence::kNever};
-  const double seconds = seconds_in_step(k, peaks, rates.kernels, plan.records_graphs());
+  // A launch that waits for its kernel has the gap in its wait.
+  const bool gapless = plan.records_graphs() || plan.launch_blocking;
+  const double seconds = seconds_in_step(k, peaks, rates.kernels, gapless);
   const double each = seconds / calls;
   if (k.issue == Issue::waited) {  // the host starts the next one when this one is done
     const double all = calls * issue + seconds;
