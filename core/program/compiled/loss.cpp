@@ -9,6 +9,14 @@ namespace shardplan::compiled {
 
 using tape::StorageId;
 
+const Op* fused_loss(const tape::GraphView& view, const Trace& trace, const Unit& unit) {
+  const Node& made = trace.graph.at(unit.writes.front());
+  if (made.kind != NodeKind::kernel || made.backward) return nullptr;
+  const Op& op = view.graph().ops()[static_cast<std::size_t>(made.op)];
+  const bool result = op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace.output;
+  return result ? &op : nullptr;
+}
+
 void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages) {
   const tape::LossChunks chunks(view, op);
   const auto allocate = [&](std::int64_t elements, DType type) {

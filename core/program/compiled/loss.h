@@ -1,10 +1,16 @@
 // What Liger's fused loss needs while it runs in graphs that Dynamo makes of it.
 #pragma once
 
+#include "program/compiled/trace.h"
+#include "program/compiled/units.h"
 #include "program/tape/graph_view.h"
 #include "program/tape/storages.h"
 
 namespace shardplan::compiled {
+
+/// The operation of a loss that is fused with the head, of whose call `unit` is the result; null:
+/// it is something else.
+const Op* fused_loss(const tape::GraphView& view, const Trace& trace, const Unit& unit);
 
 /// Allocates and frees what lives beside the loss and both gradients. Dynamo traces the loop over
 /// chunks of tokens into one graph, where each product has a result of its own: the logits of all

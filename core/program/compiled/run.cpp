@@ -9,7 +9,6 @@
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
-#include "program/compiled/tied_head.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
 #include "program/tape/checkpoint.h"
@@ -75,28 +74,15 @@ class CompiledRun {
     return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
   }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
-  /// The operation of a loss that is fused with the head, of whose call this is the result.
-  const Op* fused_loss(const Unit& unit) const {
-    const Node& made = node(unit.writes.front());
-    if (made.kind != NodeKind::kernel || made.backward) return nullptr;
-    const Op& op = view_.graph().ops()[at(made.op)];
-    const bool result =
-        op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace_.output;
-    return result ? &op : nullptr;
-  }
   /// The backward pass computes a whole block again.
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
   }
-  /// A block's buffer waits for the next block's where that does not raise the peak that Inductor
-  /// expects.
+  /// A block's buffer waits for the next block's: the peak that Inductor expects does not rise.
   bool waits(std::int64_t bytes) const {
-    const bool block = !options_.last_segment && trace_.input != kNone;
-    return in_backward_ && block && options_.graph_parts == nullptr &&
-           checked_add(bytes, working_set_) <= options_.believed_room;
+    const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
+    return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
   }
-  std::int64_t working_set(const std::vector<Unit>& units,
-                           const std::vector<std::size_t>& last) const;
   void hand_over(const Unit& unit);
   void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
@@ -352,7 +338,9 @@ void CompiledRun::run_pass() {
     for (const NodeId id : units[u].writes) last[at(id)] = u;
     for (const NodeId id : units[u].reads) last[at(id)] = u;
   }
-  working_set_ = working_set(units, last);
+  std::vector<bool> stored;
+  for (const StorageId id : storage_) stored.push_back(id != kExternal);
+  working_set_ = working_set(trace_.graph, pass_, units, last, std::move(stored));
   const std::vector<std::vector<NodeId>> arguments = hold_arguments(units, last);
   bool again = mode_ == TapeMode::redo;
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -375,28 +363,6 @@ void CompiledRun::run_pass() {
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
   writer_.flush();
-}
-
-/// The most that is there beyond what the pass begins with.
-std::int64_t CompiledRun::working_set(const std::vector<Unit>& units,
-                                      const std::vector<std::size_t>& last) const {
-  std::vector<bool> stored = flags();
-  for (NodeId id = 0; id < trace_.graph.end(); ++id) stored[at(id)] = storage_[at(id)] != kExternal;
-  std::int64_t live = 0, peak = 0;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const NodeId id : units[u].writes) {
-      live = checked_add(live, bytes_of(id));
-      stored[at(id)] = node(id).gradient_of == kNone;
-    }
-    peak = std::max(peak, checked_add(live, units[u].workspace));
-    for (const auto* used : {&units[u].reads, &units[u].writes})
-      for (const NodeId id : *used)
-        if (stored[at(id)] && last[at(id)] == u && !pass_.wanted[at(id)]) {
-          stored[at(id)] = false;
-          live -= bytes_of(id);
-        }
-  }
-  return peak;
 }
 
 /// A graph's call takes the host longer than what it starts. A model in one piece has one call a
@@ -437,7 +403,7 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
-  if (const Op* loss = fused_loss(unit))
+  if (const Op* loss = fused_loss(view_, trace_, unit))
     allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
@@ -514,8 +480,7 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
   const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
-  const bool keeps = keeps_buffers() || (own && waits(storages_.of(dropped).bytes));
-  if (keeps && own && !kept_[at(id)])
+  if (own && !kept_[at(id)] && (keeps_buffers() || waits(storages_.of(dropped).bytes)))
     spare_.push_back(dropped);
   else
     storages_.unref(dropped);

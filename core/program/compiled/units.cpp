@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace shardplan::compiled {
 namespace {
 
@@ -150,6 +152,29 @@ void UnitBuilder::drop_inner() {
 
 std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass) {
   return UnitBuilder(graph, pass).take();
+}
+
+std::int64_t working_set(const JointGraph& graph, const Pass& pass, const std::vector<Unit>& units,
+                         const std::vector<std::size_t>& last, std::vector<bool> stored) {
+  const auto at = [](NodeId id) { return static_cast<std::size_t>(id); };
+  const auto bytes_of = [&](NodeId id) {
+    return checked_mul(graph.at(id).elements, size_of(graph.at(id).type));
+  };
+  std::int64_t live = 0, peak = 0;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const NodeId id : units[u].writes) {
+      live = checked_add(live, bytes_of(id));
+      stored[at(id)] = graph.at(id).gradient_of == kNone;
+    }
+    peak = std::max(peak, checked_add(live, units[u].workspace));
+    for (const auto* used : {&units[u].reads, &units[u].writes})
+      for (const NodeId id : *used) {
+        if (!stored[at(id)] || last[at(id)] != u || pass.wanted[at(id)]) continue;
+        stored[at(id)] = false;
+        live -= bytes_of(id);
+      }
+  }
+  return peak;
 }
 
 }  // namespace shardplan::compiled

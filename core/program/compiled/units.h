@@ -29,4 +29,9 @@ struct Pass {
 /// as many elements and has something in common is one kernel (torch/_inductor/scheduler.py).
 std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass);
 
+/// Bytes: the most that is there beyond what the pass begins with, where each tensor goes when the
+/// last unit that uses it has run. `last`: by node, that unit; `stored`: by node, it has a storage.
+std::int64_t working_set(const JointGraph& graph, const Pass& pass, const std::vector<Unit>& units,
+                         const std::vector<std::size_t>& last, std::vector<bool> stored);
+
 }  // namespace shardplan::compiled
