@@ -1,5 +1,6 @@
 #include "timing/timed_kernel.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace shardplan {
@@ -15,6 +16,18 @@ bool is_engines(const Kernel& k) {
   return k.issue == Issue::library || k.issue == Issue::launch;
 }
 
+/// How much longer what moves bytes takes in a step (KernelRates::in_step). Rates of PyTorch's
+/// kernels are of an H200: each multiprocessor has so many bytes under way at once, 4.8 TB/s over
+/// 132, so that slower memory is used to a larger share. Six profiled steps of an H100 want 1.01
+/// (data/measurements/rates/h100/h100-profiled-steps.json). Inductor's are of an H100.
+double in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates) {
+  if (k.kind == KernelKind::triton_pointwise || k.kind == KernelKind::triton_reduction)
+    return rates.in_step;
+  constexpr double kOfEach = 4.8e12 / 132, kLeast = 1.01;
+  const double of_each = peaks.memory / peaks.multiprocessors;
+  return std::max(kLeast, rates.in_step * std::min(1.0, of_each / kOfEach));
+}
+
 /// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph. `gapless`:
 /// nothing lies between it and the one before.
 double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates,
@@ -24,7 +37,7 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
   const bool computes = k.kind == KernelKind::product || k.kind == KernelKind::attention ||
                         k.kind == KernelKind::attention_backward ||
                         k.kind == KernelKind::blockwise_update;
-  return (computes ? 1 : rates.in_step) * seconds + (gapless ? 0 : k.calls * rates.gap);
+  return (computes ? 1 : in_step(k, peaks, rates)) * seconds + (gapless ? 0 : k.calls * rates.gap);
 }
 
 double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {

@@ -13,6 +13,7 @@ namespace {
 Plan plan_of_round_gpu() {
   Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
   plan.cluster.gpu.memory_bandwidth = 1e12;
+  plan.cluster.gpu.multiprocessors = 20;  // with more bytes for each than an H200's
   plan.cluster.gpu.peak[PeakRate::fp32] = 1e13;
   plan.cluster.gpu.peak[PeakRate::bf16] = 1e14;
   return plan;
@@ -48,6 +49,24 @@ TEST(KernelInStep, WaitsForItsStartAndReadsWhatIsNotInTheCache) {
       kernel_seconds(moves, peaks_of(plan.cluster.gpu, plan.precision.compute), rates);
   EXPECT_NEAR(more(moves, plan), (rates.in_step - 1) * repeated + 3 * rates.gap, 1e-12);
   EXPECT_NEAR(more(kernel(KernelKind::product, Issue::linear), plan), 3 * rates.gap, 1e-12);
+}
+
+/// An H200's multiprocessors have 36.4 GB/s each. Where they have fewer, PyTorch's kernels reach a
+/// larger share; the rates of Inductor's are of a GPU with fewer.
+TEST(KernelInStep, ReachesMoreOfAMemoryThatIsSlowerForEachMultiprocessor) {
+  Plan plan = plan_of_round_gpu();
+  const KernelRates rates;
+  const Kernel moves = kernel(KernelKind::elementwise, Issue::python);
+  const Kernel inductors = kernel(KernelKind::triton_pointwise, Issue::python);
+  const auto over = [&](const Kernel& k) {
+    const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
+    return (more(k, plan) - 3 * rates.gap) / kernel_seconds(k, peaks, rates);
+  };
+  plan.cluster.gpu.multiprocessors = 28;  // 35.7 GB/s each
+  EXPECT_NEAR(over(moves), rates.in_step * (1e12 / 28) / (4.8e12 / 132) - 1, 1e-12);
+  plan.cluster.gpu.multiprocessors = 100;
+  EXPECT_NEAR(over(moves), 0.01, 1e-12);
+  EXPECT_NEAR(over(inductors), rates.in_step - 1, 1e-12);
 }
 
 TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {
