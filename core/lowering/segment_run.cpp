@@ -148,6 +148,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   const Gpu& gpu = plan.cluster.gpu;
   const auto& peak = gpu.peak[regime.compute == DType::f32 ? PeakRate::fp32 : PeakRate::bf16];
   if (peak && gpu.memory_bandwidth) options.product_balance = *peak / *gpu.memory_bandwidth;
+  options.output_is_told = in.told;
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head

@@ -62,7 +62,7 @@ double expert_seconds(const ExpertProduct& product, const ExpertKernel& kernel, 
   const double padded = expert_tiles(product, tile.rows) * static_cast<double>(tile.rows);
   const double moving = moved / (kernel.memory_share * memory);
   const double computing = 2 * padded * product.n * product.k / (tile.rate * peak);
-  return kernel.seconds + std::hypot(moving, computing);
+  return kernel.seconds + std::sqrt(moving * moving + computing * computing);
 }
 
 }  // namespace shardplan

@@ -32,8 +32,7 @@ Kernel kernel(KernelKind kind, Issue issue) {
 }
 
 /// Over the same kernel repeated.
-double more(const Kernel& k, const Plan& plan) {
-  const TimeRates rates;
+double more(const Kernel& k, const Plan& plan, const TimeRates& rates = {}) {
   std::vector<TimedKernel> timed;
   time_kernels(std::vector<Kernel>{k}, plan, rates, timed);
   const double repeated =
@@ -55,18 +54,19 @@ TEST(KernelInStep, WaitsForItsStartAndReadsWhatIsNotInTheCache) {
 /// larger share; the rates of Inductor's are of a GPU with fewer.
 TEST(KernelInStep, ReachesMoreOfAMemoryThatIsSlowerForEachMultiprocessor) {
   Plan plan = plan_of_round_gpu();
-  const KernelRates rates;
+  TimeRates rates;
+  for (MemoryRate& memory : rates.kernels.memory) memory.bandwidth = 1;
   const Kernel moves = kernel(KernelKind::elementwise, Issue::python);
   const Kernel inductors = kernel(KernelKind::triton_pointwise, Issue::python);
   const auto over = [&](const Kernel& k) {
     const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
-    return (more(k, plan) - 3 * rates.gap) / kernel_seconds(k, peaks, rates);
+    return (more(k, plan, rates) - 3 * rates.kernels.gap) / kernel_seconds(k, peaks, rates.kernels);
   };
   plan.cluster.gpu.multiprocessors = 28;  // 35.7 GB/s each
-  EXPECT_NEAR(over(moves), rates.in_step * (1e12 / 28) / (4.8e12 / 132) - 1, 1e-12);
+  EXPECT_NEAR(over(moves), rates.kernels.in_step * (1e12 / 28) / (4.8e12 / 132) - 1, 1e-12);
   plan.cluster.gpu.multiprocessors = 100;
   EXPECT_NEAR(over(moves), 0.01, 1e-12);
-  EXPECT_NEAR(over(inductors), rates.in_step - 1, 1e-12);
+  EXPECT_NEAR(over(inductors), rates.kernels.in_step - 1, 1e-12);
 }
 
 TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {

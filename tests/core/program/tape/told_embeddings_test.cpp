@@ -27,9 +27,9 @@ TapeRun run_of(const Model& model, const TapeOptions& options) {
 }
 
 TEST(ToldEmbeddings, AreHeldAsALeafBesideWhatIsMadeOfThem) {
-  EXPECT_EQ(run_of(embeddings(true), {.output_gets_grad = true}).held.size(), 1U);
-  EXPECT_TRUE(run_of(embeddings(true), {.output_gets_grad = false}).held.empty());
-  EXPECT_TRUE(run_of(embeddings(false), {.output_gets_grad = true}).held.empty());
+  EXPECT_EQ(run_of(embeddings(true), {.output_is_told = true}).held.size(), 1U);
+  EXPECT_TRUE(run_of(embeddings(true), {}).held.empty());
+  EXPECT_TRUE(run_of(embeddings(false), {.output_is_told = true}).held.empty());
 }
 
 TEST(AutogradsWorkspace, IsAskedForBehindAHeadWithoutAProductBackward) {
