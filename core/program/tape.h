@@ -215,7 +215,7 @@ struct TapeOptions {
   /// The next segment's backward leaves a gradient of the output even if this one makes no use of
   /// it: frozen embeddings whose output is told to need one, for checkpointing.
   bool output_gets_grad = true;
-  bool output_is_told = false;  ///< so
+  bool output_is_told = false;  ///< the latter: a hook tells it (enable_input_require_grads)
   /// What a compiled model returns beside the loss goes when its gradient is made; else it is there
   /// to the end (TrainerDescription::frees_outputs).
   bool frees_returned = false;
