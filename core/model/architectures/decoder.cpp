@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 #include "model/layers/token_prediction.h"
 
 namespace shardplan {
@@ -101,7 +102,7 @@ ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<Norm
                    ValueId x) {
   if (norms.empty()) return x;
   // OLMo 2's and Hunyuan's, which Liger leaves as they are.
-  if (d.query_key_norm == QueryKeyNorm::whole || d.norms_turned)
+  if (d.query_key_norm == QueryKeyNorm::whole || d.head_norms_at == HeadNormsAt::turned)
     return normalize_unpatched(g, d.query_key_kind, norms.front(), x);
   if (d.query_key_norm != QueryKeyNorm::each_head_own)
     return normalize(g, d.query_key_kind, norms.front(), x,
@@ -151,24 +152,19 @@ struct LayerContext {
   bool turned = true;            ///< by rotary positions
 };
 
-/// The norms of queries and keys and their rotation, in the order of the class.
+/// The rotation of queries and keys and those of their norms that do not belong to the projections.
 void turn_heads(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
                 const LayerContext& context, ValueId& q, ValueId& k) {
-  if (!d.norms_turned && !context.turned) {
+  const auto norm_both = [&] {
     q = norm_heads(g, d, l.q_norms, q);
     k = norm_heads(g, d, l.k_norms, k);
-    return;
-  }
-  const Rotation turn = rotation_of(g, d, context.tables);
-  const auto before = [&](const std::vector<NormModule>& norms, ValueId x) {
-    return d.norms_turned ? x : norm_heads(g, d, norms, x);
   };
-  q = rotate(g, turn, before(l.q_norms, q), d.heads, d.head_dim);
-  k = rotate(g, turn, before(l.k_norms, k), d.kv_heads, d.head_dim);
-  if (d.norms_turned) {
-    q = norm_heads(g, d, l.q_norms, q);
-    k = norm_heads(g, d, l.k_norms, k);
-  }
+  const bool turned = d.head_norms_at == HeadNormsAt::turned;
+  if (d.head_norms_at == HeadNormsAt::projected) norm_both();
+  if (!turned && !context.turned) return;
+  const Rotation turn = rotation_of(g, d, context.tables);
+  rotate_both(g, turn, q, d.heads, k, d.kv_heads, d.head_dim);
+  if (turned) norm_both();
   if (d.scales_queries) {
     // 1 + beta·log(1 + position // length): made of the positions in every layer.
     const ValueId factor = g.op({OpKind::copy, {turn.cos, kNone, kNone}}, {1, Scale::sequence});
@@ -185,8 +181,12 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     k = slice(g, fused, d.kv_heads * d.head_dim);
     v = slice(g, fused, d.kv_heads * d.head_dim);
   } else {
-    q = apply(g, l.q, x);
-    k = apply(g, l.k, x);
+    const auto projected = [&](const LinearModule& linear, const std::vector<NormModule>& norms) {
+      const ValueId y = apply(g, linear, x);
+      return d.head_norms_at == HeadNormsAt::projection ? norm_heads(g, d, norms, y) : y;
+    };
+    q = projected(l.q, l.q_norms);
+    k = projected(l.k, l.k_norms);
     v = apply(g, l.v, x);
   }
   turn_heads(g, d, l, context, q, k);

@@ -31,6 +31,13 @@ enum class QueryKeyNorm : std::uint8_t {
   whole,          ///< over all heads together (OLMo 2)
 };
 
+/// When those norms run.
+enum class HeadNormsAt : std::uint8_t {
+  projection,  ///< each with its projection (Qwen 3)
+  projected,   ///< both when queries, keys and values are made (Gemma 3)
+  turned,      ///< both when queries and keys are rotated (Hunyuan)
+};
+
 enum class RotaryKind : std::uint8_t {
   halves,       ///< Llama: rotate_half over the rotary dims
   sliced,       ///< the same, always concatenated with the dims that pass through (Phi)
@@ -56,7 +63,7 @@ struct DecoderDescription {
   NormKind query_key_kind = NormKind::rms;
   std::string_view query_norm = "q_norm", key_norm = "k_norm";
   bool query_key_norm_bias = false;
-  bool norms_turned = false;  ///< those norms follow the rotation (Hunyuan)
+  HeadNormsAt head_norms_at = HeadNormsAt::projected;
   RotaryKind rotary = RotaryKind::halves;
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;

@@ -14,6 +14,7 @@ Model build_dots1(const ModelConfig& config, const BuildOptions& options) {
                                                .positions = 2048});
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::each_head;
+  d.head_norms_at = HeadNormsAt::projection;
   const auto experts = config.optional_count({"n_routed_experts", "num_local_experts"});
   const auto shared = config.optional_count({"n_shared_experts"});
   const auto top_k = config.optional_count({"num_experts_per_tok"});

@@ -5,6 +5,7 @@
 #include "model/layers/attention.h"
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
@@ -109,8 +110,7 @@ FalconAttention falcon_attention(Graph& g, const FalconConfig& c, const FalconLa
     v = g.op({OpKind::copy, {v, kNone, kNone}}, {c.hidden, Scale::tokens});
   }
   if (!c.alibi) {
-    q = rotate(g, l.tables, q, c.heads, c.head_dim);
-    k = rotate(g, l.tables, k, kv_heads, c.head_dim);
+    rotate_both(g, rotation(g, l.tables), q, c.heads, k, kv_heads, c.head_dim);
   }
   const AttentionShape shape{.heads = c.heads,
                              .kv_heads = kv_heads,

@@ -3,6 +3,7 @@
 
 #include "model/architectures/gemma3n.h"
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 

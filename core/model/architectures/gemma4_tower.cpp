@@ -8,6 +8,7 @@
 #include "model/architectures/images.h"
 #include "model/architectures/towers.h"
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {

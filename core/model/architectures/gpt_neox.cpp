@@ -3,6 +3,7 @@
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
@@ -47,8 +48,8 @@ ValueId gpt_neox_layer(Graph& g, const GptNeoxLayer& l, ValueId x) {
   const ValueId fused = apply(g, l.qkv, n1);
   Rotation turn = rotation(g, l.tables);
   turn.always_cat = true;
-  const ValueId q = rotate(g, turn, slice(g, fused, hidden), s.heads, s.head_dim);
-  const ValueId k = rotate(g, turn, slice(g, fused, hidden), s.heads, s.head_dim);
+  ValueId q = slice(g, fused, hidden), k = slice(g, fused, hidden);
+  rotate_both(g, turn, q, s.heads, k, s.heads, s.head_dim);
   const ValueId mixed = attention(g, l.kind, s, q, k, slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, l.dense, mixed), l.dropout);
   g.name_until(n1, attended);

@@ -2,6 +2,7 @@
 // tables that each layer looks up anew, and eager attention in fp32, always.
 #include "model/architectures/architectures.h"
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
 

@@ -18,7 +18,7 @@ DecoderDescription read_hunyuan(const ModelConfig& config) {
   d.query_key_norm = QueryKeyNorm::each_head;
   d.query_norm = "query_layernorm";
   d.key_norm = "key_layernorm";
-  d.norms_turned = true;
+  d.head_norms_at = HeadNormsAt::turned;
   return d;
 }
 

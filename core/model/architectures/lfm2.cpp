@@ -7,6 +7,7 @@
 #include "model/layers/convolution.h"
 #include "model/layers/decoder_stack.h"
 #include "model/layers/mlp.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
@@ -83,11 +84,10 @@ ValueId lfm2_attention(Graph& g, const Lfm2Layer& l, const Lfm2& s, AttentionKin
                        const Positions& at, ValueId x) {
   AttentionShape shape = s.shape;
   shape.mask = at.mask;
-  const ValueId straight_q = rms_norm(g, *l.q_norm, apply(g, l.q, x));
-  const ValueId straight_k = rms_norm(g, *l.k_norm, apply(g, l.k, x));
+  ValueId q = rms_norm(g, *l.q_norm, apply(g, l.q, x));
+  ValueId k = rms_norm(g, *l.k_norm, apply(g, l.k, x));
   const ValueId v = apply(g, l.v, x);
-  const ValueId q = rotate(g, at.tables, straight_q, shape.heads, shape.head_dim);
-  const ValueId k = rotate(g, at.tables, straight_k, shape.kv_heads, shape.head_dim);
+  rotate_both(g, rotation(g, at.tables), q, shape.heads, k, shape.kv_heads, shape.head_dim);
   return apply(g, l.out, attention(g, kind, shape, q, k, v));
 }
 

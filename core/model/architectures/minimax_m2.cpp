@@ -14,6 +14,7 @@ Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options) {
                                                .vocab = 200064,
                                                .positions = 196608});
   d.query_key_norm = QueryKeyNorm::whole;
+  d.head_norms_at = HeadNormsAt::projection;
   d.rotary = RotaryKind::sliced;
   // The class reads a factor; "rotary_dim" of the published files is for other programs.
   d.rotary_dim = partial_rotary_dim(config, d.head_dim, 1.0);

@@ -83,8 +83,8 @@ ValueId modern_attention(Graph& g, const ModernBert& b, const ModernLayer& l,
   Rotation turn = rotation(g, context.tables);
   turn.upcast = turn.cast_back = true;
   const std::int64_t head_dim = s.hidden / s.heads;
-  const ValueId q = rotate(g, turn, slice(g, all, s.hidden), s.heads, head_dim);
-  const ValueId k = rotate(g, turn, slice(g, all, s.hidden), s.heads, head_dim);
+  ValueId q = slice(g, all, s.hidden), k = slice(g, all, s.hidden);
+  rotate_both(g, turn, q, s.heads, k, s.heads, head_dim);
   const AttentionShape shape{.heads = s.heads,
                              .kv_heads = s.heads,
                              .head_dim = head_dim,

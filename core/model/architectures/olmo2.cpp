@@ -10,6 +10,7 @@ DecoderDescription read_olmo2(const ModelConfig& config) {
       {.hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32, .vocab = 50304, .positions = 2048});
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::whole;
+  d.head_norms_at = HeadNormsAt::projection;
   d.query_key_kind = NormKind::rms_wide;
   d.rotary = RotaryKind::f32_tables;
   d.norm = NormKind::rms_wide;

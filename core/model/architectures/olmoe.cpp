@@ -12,6 +12,7 @@ Model build_olmoe(const ModelConfig& config, const BuildOptions& options) {
     config.fail("clip_qkv", "clipped projections are not supported", "null");
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::whole;
+  d.head_norms_at = HeadNormsAt::projection;
   SparseMlpShape s{.hidden = d.hidden,
                    .experts = config.count({"num_experts", "num_local_experts"}, 64),
                    .ffn = d.ffn,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/layers/attention.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
@@ -42,9 +43,9 @@ ValueId pixtral_layer(Graph& g, const PixtralTower& t, AttentionKind kind,
                        .one_sequence = true};
   const ValueId n1 = rms_norm(g, t.before, x);
   const Rotation turn = rotation(g, tables, Scale::patches);
-  const ValueId q = rotate(g, turn, apply(g, t.q, n1), t.heads, shape.head_dim);
-  const ValueId k = rotate(g, turn, apply(g, t.k, n1), t.heads, shape.head_dim);
+  ValueId q = apply(g, t.q, n1), k = apply(g, t.k, n1);
   const ValueId v = apply(g, t.v, n1);
+  rotate_both(g, turn, q, t.heads, k, t.heads, shape.head_dim);
   ValueId mixed = kNone;
   if (kind == AttentionKind::eager) {
     shape.mask = mask;

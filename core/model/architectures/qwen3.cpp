@@ -15,6 +15,7 @@ Model build_qwen3(const ModelConfig& config, const BuildOptions& options) {
                                                .positions = 32768});
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::each_head;
+  d.head_norms_at = HeadNormsAt::projection;
   if (config.flag("use_sliding_window", false))
     d.window = config.nullable_count("sliding_window", 4096).value_or(0);
   const std::int64_t full_layers = config.count_or_zero("max_window_layers", 28);

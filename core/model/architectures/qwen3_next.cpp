@@ -71,11 +71,10 @@ ValueId next_attention(Graph& g, const NextLayer& l, const NextShape& s, Attenti
   const ValueId gate = g.op({OpKind::copy, {both, kNone, kNone}}, {width, Scale::tokens});
   Rotation turn = rotation(g, at.tables);
   turn.always_cat = true;
-  const ValueId normal_q = normalize(g, NormKind::gemma, l.q_norm, slice(g, both, width));
-  const ValueId normal_k = normalize(g, NormKind::gemma, l.k_norm, apply(g, l.k, x));
+  ValueId q = normalize(g, NormKind::gemma, l.q_norm, slice(g, both, width));
+  ValueId k = normalize(g, NormKind::gemma, l.k_norm, apply(g, l.k, x));
   const ValueId v = apply(g, l.v, x);
-  const ValueId q = rotate(g, turn, normal_q, a.heads, a.head_dim);
-  const ValueId k = rotate(g, turn, normal_k, a.kv_heads, a.head_dim);
+  rotate_both(g, turn, q, a.heads, k, a.kv_heads, a.head_dim);
   const ValueId mixed = attention(g, kind, a, q, k, v);
   return apply(g, l.out, g.map(OpKind::mul, mixed, g.map(OpKind::sigmoid, gate)));
 }

@@ -6,6 +6,7 @@
 #include "model/architectures/images.h"
 #include "model/layers/attention.h"
 #include "model/layers/mlp.h"
+#include "model/layers/rotary.h"
 
 #include <fmt/format.h>
 
@@ -160,8 +161,8 @@ ValueId tower_layer(Graph& g, const QwenTower& t, const QwenLayers& l, Attention
   const ValueId fused = apply(g, l.qkv, tower_norm(g, t, l.norm1, x));
   Rotation turn = rotation(g, tables, Scale::patches);
   turn.upcast = turn.cast_back = true;
-  const ValueId q = rotate(g, turn, slice(g, fused, t.width), t.heads, shape.head_dim);
-  const ValueId k = rotate(g, turn, slice(g, fused, t.width), t.heads, shape.head_dim);
+  ValueId q = slice(g, fused, t.width), k = slice(g, fused, t.width);
+  rotate_both(g, turn, q, t.heads, k, t.heads, shape.head_dim);
   const ValueId v = slice(g, fused, t.width);
   // The pieces' results are joined, even where there is one.
   const ValueId mixed = g.map(OpKind::copy, attention(g, kind, shape, q, k, v));
@@ -401,6 +402,7 @@ Model build_qwen3_vl_text(const ModelConfig& c, const BuildOptions& options) {
                                           .positions = 128000});
   d.qkv_bias = d.output_bias = c.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::each_head;
+  d.head_norms_at = HeadNormsAt::projection;
   return build_decoder(d, options);
 }
 
@@ -415,6 +417,7 @@ Model build_qwen3_vl_moe_text(const ModelConfig& c, const BuildOptions& options)
                                           .tied = true});
   d.qkv_bias = d.output_bias = c.flag("attention_bias", false);
   d.query_key_norm = QueryKeyNorm::each_head;
+  d.head_norms_at = HeadNormsAt::projection;
   SparseMlpShape s{.hidden = d.hidden,
                    .experts = c.count({"num_experts", "num_local_experts"}, 60),
                    .ffn = c.count({"moe_intermediate_size"}, 1408),

@@ -122,6 +122,7 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
+  g.name_until(masked, narrow);  // of one name
   const ValueId probabilities = dropout(g, narrow, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
@@ -151,61 +152,6 @@ Scale score_scale(Scale queries, Scale keys) {
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale) {
   if (m.options().cached && scale == Scale::scores) scale = Scale::context_scores;
   return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
-}
-
-RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale, bool f32) {
-  return {.cos = m.share("cos", {rotary_dim, scale}, f32),
-          .sin = m.share("sin", {rotary_dim, scale}, f32),
-          .dim = rotary_dim,
-          .of_batch = scale == Scale::tokens || scale == Scale::patches};
-}
-
-Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale) {
-  const Scale one = x_scale == Scale::target_tokens ? Scale::target_sequence : Scale::sequence;
-  const Scale scale = tables.of_batch ? x_scale : one;
-  return {.cos = g.shared_input(tables.cos, {tables.dim, scale}),
-          .sin = g.shared_input(tables.sin, {tables.dim, scale}),
-          .dim = tables.dim};
-}
-
-ValueId rotate(Graph& g, const Rotation& r, ValueId x, std::int64_t heads, std::int64_t head_dim) {
-  const Extent all = g.value(x).extent;
-  const FusedKernel* kernel = g.fused(KernelName::rope);
-  if (g.fuses() || kernel != nullptr)
-    return g.fused_op({OpKind::rotary, {x, r.cos, r.sin}}, kernel, all);
-  const Extent part{heads * r.dim, all.scale};
-  const ValueId wide = r.upcast ? g.map(OpKind::to_f32, x) : x;
-  const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);
-  const ValueId straight =
-      g.map(OpKind::mul, r.late_upcast ? g.map(OpKind::to_f32, turned) : turned, r.cos);
-  const Extent half{part.per / 2, part.scale};
-  const ValueId negated = g.op({OpKind::scalar, {g.view(turned, half), kNone, kNone}}, half);
-  ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
-  if (r.late_upcast) swapped = g.map(OpKind::to_f32, swapped);
-  ValueId sum = g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, r.sin));
-  if (r.dim != head_dim) {
-    const ValueId rest = g.view(wide, {all.per - part.per, all.scale});
-    sum = g.op({OpKind::cat, {sum, rest, kNone}}, all);
-  } else if (r.always_cat) {
-    sum = g.map(OpKind::copy, sum);
-  }
-  return r.cast_back ? g.map(OpKind::to_like, sum, x) : sum;
-}
-
-ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
-               std::int64_t head_dim) {
-  return rotate(g, rotation(g, tables, g.value(x).extent.scale), x, heads, head_dim);
-}
-
-void rotate_complex(Graph& g, ValueId& q, ValueId& k, ValueId table) {
-  const auto turned = [&](ValueId x) {
-    const ValueId wide = g.map(OpKind::to_f32, x);
-    const ValueId product =
-        table == kNone ? g.map(OpKind::scalar, wide) : g.map(OpKind::mul, wide, table);
-    return g.map(OpKind::to_like, product, x);
-  };
-  q = turned(q);
-  k = turned(k);
 }
 
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v) {

@@ -59,12 +59,15 @@ ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
   const ValueId wide = g.map(OpKind::to_f32, x);
   const ValueId variance = g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, row);
   const ValueId inverse = g.map(OpKind::rsqrt, g.map(OpKind::scalar, variance));
-  const ValueId normal = g.map(OpKind::to_like, g.map(OpKind::mul, wide, inverse), x);
-  g.hold(wide, normal);
+  const ValueId scaled = g.map(OpKind::mul, wide, inverse);
+  g.hold(wide, scaled);  // of one name
   Op weight{OpKind::parameter};
   weight.module = m.module;
   weight.weight = m.weight;
-  return g.map(OpKind::mul, normal, g.op(weight, {m.width, Scale::one}));
+  const ValueId normal = g.map(OpKind::to_like, scaled, x);
+  const ValueId out = g.map(OpKind::mul, normal, g.op(weight, {m.width, Scale::one}));
+  g.hold(scaled, out);
+  return out;
 }
 
 ValueId dropout(Graph& g, ValueId x, double probability) {

@@ -8,6 +8,7 @@
 #include "model/layers/attention.h"
 #include "model/layers/loss.h"
 #include "model/layers/norms.h"
+#include "model/layers/rotary.h"
 #include "model/layers/token_prediction.h"
 
 namespace shardplan {

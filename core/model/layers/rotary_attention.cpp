@@ -29,16 +29,13 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Posi
     const ValueId y = apply(g, linear, x);
     return norm ? rms_norm(g, *norm, y) : y;
   };
-  // The projections are made before both are turned.
-  const ValueId q_straight = projected(a.q, a.q_norm);
-  ValueId k_straight = projected(a.k, a.k_norm);
-  if (a.scales_keys) k_straight = g.map(OpKind::scalar, k_straight);
+  ValueId q = projected(a.q, a.q_norm);
+  ValueId k = projected(a.k, a.k_norm);
+  if (a.scales_keys) k = g.map(OpKind::scalar, k);
   const ValueId v = apply(g, a.v, x);
-  const auto turned = [&](ValueId y, std::int64_t heads) {
-    return at.tables.dim == 0 ? y : rotate(g, at.tables, y, heads, s.head_dim);
-  };
-  const ValueId q = turned(q_straight, s.heads);
-  const ValueId k = turned(k_straight, s.kv_heads);
+  if (at.tables.dim > 0)
+    rotate_both(g, rotation(g, at.tables, g.value(q).extent.scale), q, s.heads, k, s.kv_heads,
+                s.head_dim);
   const ValueId out = apply(g, a.o, attention(g, kind, s, q, k, v));
   for (const ValueId local : {x, q}) g.name_until(local, out);
   return out;

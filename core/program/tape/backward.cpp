@@ -13,6 +13,7 @@
 #include "program/tape/key_blocks.h"
 #include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
+#include "program/tape/row_sums.h"
 #include "program/tape/tiles.h"
 #include "program/tape/widened.h"
 
@@ -190,7 +191,7 @@ void BackwardPass::linear(const Op& op) {
   p_.storages.unref(place);
   if (!weight_first || place != kExternal) weight_of_linear(op, low);
   p_.storages.unref(gathered);
-  p_.gradients.give_parameter(op.bias);
+  bias_of_linear(op);
   if (!input_grad) return;
   if (low != p_.view.state(in).dtype) {
     casts_.push_back({in, kNone, dx, low});
@@ -209,6 +210,13 @@ bool BackwardPass::makes_weight_first(const Op& op) const {
 void BackwardPass::ask_for_workspace() {
   if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
     p_.writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
+}
+
+void BackwardPass::bias_of_linear(const Op& op) {
+  if (op.bias == kNone || !p_.view.trains(op.bias)) return;
+  const std::int64_t columns = p_.view.parameter(op.bias).numel;
+  sum_rows(p_, elements(p_.view.extent_of(op.out), p_.view.sizes()) / columns, columns);
+  p_.gradients.give_parameter(op.bias);
 }
 
 /// The gradient of the weight, in the type of the product: `low`.
@@ -319,35 +327,19 @@ void BackwardPass::places(const Op& op) {
   if (filled) p_.gradients.give(op.in[0], rest);
 }
 
-/// Whether both factors of a product are smaller than it.
-bool BackwardPass::is_outer(const Op& op) const {
-  const auto smaller = [&](ValueId in) {
-    return in != kNone && p_.view.count_of(in) < p_.view.count_of(op.out);
-  };
-  return op.kind == OpKind::mul && smaller(op.in[0]) && smaller(op.in[1]);
-}
-
-/// The node makes both gradients as large as the product; the engine sums them to the factors'
-/// sizes when it has (torch/csrc/autograd/engine.cpp, validate_outputs).
-void BackwardPass::outer_product(const Op& op) {
-  std::array<StorageId, 2> whole{kExternal, kExternal};
-  for (std::size_t k = 0; k < 2; ++k)
-    if (p_.view.state(op.in[k]).needs_grad)
-      whole[k] = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
-  for (std::size_t k = 0; k < 2; ++k) {
-    if (whole[k] == kExternal) continue;
-    const StorageId sum = p_.gradients.allocate_like(op.in[k], p_.view.state(op.in[k]).dtype);
-    p_.storages.unref(whole[k]);
-    p_.gradients.give(op.in[k], sum);
-  }
-}
-
 /// Everything that maps gradients element by element.
 void BackwardPass::elementwise(const Op& op, StorageId g) {
-  if (is_outer(op)) return outer_product(op);
   if (op.kind == OpKind::matmul && p_.options.autograd_products) return product(op, g);
-  for (std::size_t k = 0; GraphView::reads(op, k); ++k)
-    if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
+  std::array<StorageId, 3> whole{kExternal, kExternal, kExternal};
+  for (std::size_t k = 0; GraphView::reads(op, k); ++k) {
+    if (!p_.view.state(op.in[k]).needs_grad) continue;
+    if (broadcasts_factor(p_, op, k))
+      whole[k] = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
+    else
+      elementwise_input(op, k, g);
+  }
+  for (std::size_t k = 0; k < whole.size(); ++k)
+    if (whole[k] != kExternal) sum_to_factor(p_, op, k, whole[k]);
   if (op.kind != OpKind::cat) return;
   for (const Hold& join : p_.graph().joins()) {
     if (join.until != op.out || !p_.view.state(join.value).needs_grad) continue;

@@ -33,14 +33,13 @@ class BackwardPass {
   bool makes_weight_first(const Op& op) const;
   void ask_for_workspace();
   void weight_of_linear(const Op& op, DType low);
+  void bias_of_linear(const Op& op);
   void embedding(const Op& op);
   void attention(const Op& op);
   void scores_bias(const Op& op, DType low);
   void norm(const Op& op, StorageId g);
   void softmax(const Op& op, StorageId gradient);
   void places(const Op& op);
-  bool is_outer(const Op& op) const;
-  void outer_product(const Op& op);
   void elementwise(const Op& op, StorageId gradient);
   void product(const Op& op, StorageId gradient);
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);

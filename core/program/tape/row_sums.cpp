@@ -1,0 +1,67 @@
+#include "program/tape/row_sums.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace shardplan::tape {
+namespace {
+
+// Reduce.cuh. Where the fastest dimension is not reduced, a thread loads 4 neighbouring columns if
+// they divide by that, or 2.
+constexpr std::int64_t kMostThreads = 512, kWarp = 32, kThreadsOfMultiprocessor = 2048;
+constexpr std::int64_t kLeastValues = 16, kMostValues = 256;  // that a thread adds
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::int64_t threads_along(std::int64_t size, std::int64_t most) {
+  return size < most ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)))
+                     : most;
+}
+
+}  // namespace
+
+std::int64_t row_sum_scratch(std::int64_t rows, std::int64_t columns,
+                             std::int64_t multiprocessors) {
+  if (rows < 1 || columns < 1) return 0;
+  const std::int64_t vector = columns % 4 == 0 ? 4 : columns % 2 == 0 ? 2 : 1;
+  const std::int64_t most = kMostThreads / vector;
+  const std::int64_t across = threads_along(columns / vector, most);
+  const std::int64_t along = threads_along(rows, most);
+  std::int64_t width = std::min(across, kWarp);
+  const std::int64_t height = std::min(along, most / width);
+  width = std::min(across, most / height);
+  if (rows < std::min(height * 16, kMostValues)) return 0;  // each warp has columns of its own
+  const std::int64_t values = div_up(rows, height);
+  const std::int64_t grid = div_up(columns / vector, width);
+  const std::int64_t target = multiprocessors * (kThreadsOfMultiprocessor / (width * height));
+  if (values < kMostValues || grid > target) return 0;
+  const std::int64_t blocks = std::max(std::min(div_up(target, grid), div_up(values, kLeastValues)),
+                                       div_up(values, kMostValues));
+  return blocks > 1 ? checked_mul(checked_mul(4 * columns, blocks), width * vector) : 0;
+}
+
+void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns) {
+  // Transformer Engine's modules have kernels of their own.
+  if (p.options.module_calls) return;
+  const std::int64_t bytes = row_sum_scratch(rows, columns, p.options.multiprocessors);
+  if (bytes > 0) p.storages.unref(p.temporary_bytes(bytes));
+}
+
+bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k) {
+  return op.kind == OpKind::mul && p.view.count_of(op.in[k]) < p.view.count_of(op.out);
+}
+
+void sum_to_factor(Parts& p, const Op& op, std::size_t k, StorageId whole) {
+  const ValueId in = op.in[k];
+  const StorageId sum = p.gradients.allocate_like(in, p.view.state(in).dtype);
+  if (p.view.extent_of(in).scale == Scale::one) {
+    const std::int64_t columns = elements(p.view.extent_of(in), p.view.sizes());
+    sum_rows(p, elements(p.view.extent_of(op.out), p.view.sizes()) / columns, columns);
+  }
+  p.storages.unref(whole);
+  p.gradients.give(in, sum);
+}
+
+}  // namespace shardplan::tape

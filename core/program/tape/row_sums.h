@@ -1,0 +1,26 @@
+// Sums of gradients over the rows of what was broadcast: weights of norms, biases.
+#pragma once
+
+#include <cstdint>
+
+#include "program/tape/parts.h"
+
+namespace shardplan::tape {
+
+/// Bytes that PyTorch's reduction keeps beside its result while it adds `rows` rows of `columns`:
+/// blocks of threads each add a part of the rows and leave their sums, of fp32, to the last one.
+/// 0: one block adds all rows (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig and
+/// global_memory_size; seen in histories of allocations on H100 and H200).
+std::int64_t row_sum_scratch(std::int64_t rows, std::int64_t columns, std::int64_t multiprocessors);
+
+/// The gradient of a bias that `rows` rows were given: a sum over them, kept by the caller.
+void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns);
+
+/// Whether `op` multiplies elements and broadcasts its input `k` to do so.
+bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k);
+
+/// The gradient of such a factor: the engine sums `whole`, which is as large as the result and goes
+/// (torch/csrc/autograd/engine.cpp, validate_outputs).
+void sum_to_factor(Parts& p, const Op& op, std::size_t k, StorageId whole);
+
+}  // namespace shardplan::tape
