@@ -300,11 +300,11 @@ class Graph {
   /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter in
   /// generation and over frozen weights.
   void name_until(ValueId value, ValueId until) {
-    if (cached_ || frozen_) hold(value, until);
+    hold(value, until);
   }
   /// The same until the segment returns, in generation.
   void name(ValueId value) {
-    if (cached_) named_.push_back(value);
+    named_.push_back(value);
   }
   const std::vector<ValueId>& named() const { return named_; }
   /// The model's forward, which calls the segments, has a name for `x` until its head.

@@ -200,8 +200,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
                              .softcap = d.score_softcap,
                              .mask = context.mask};
   const ValueId out = apply(g, l.out, attention(g, context.kind, shape, q, k, v));
-  g.name_until(x, out);
-  g.name_until(q, out);
+  name_locals(g, x, q, k, v, out);
   return dropout(g, out, d.attention_residual_dropout);
 }
 

@@ -154,6 +154,12 @@ std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale)
   return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
 }
 
+void name_locals(Graph& g, ValueId x, ValueId q, ValueId k, ValueId v, ValueId out) {
+  for (const ValueId local : {x, q}) g.name_until(local, out);
+  if (g.cached()) return;
+  for (const ValueId local : {k, v}) g.name_until(local, out);
+}
+
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v) {
   if (!g.cached() || !shape.causal || shape.keys != shape.queries) return;
   const ValueId new_keys = k, new_values = v;

@@ -32,6 +32,10 @@ struct AttentionShape {
 /// The additive causal mask that eager attention is given; sdpa runs without one (kNone).
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale = Scale::scores);
 
+/// The names that a module's forward has for what it attends with, until it has made `out`. Those
+/// of keys and values a cache binds anew.
+void name_locals(Graph& g, ValueId x, ValueId q, ValueId k, ValueId v, ValueId out);
+
 /// With a KV cache: keys and values of all tokens so far in place of this pass's own, and `shape`
 /// told so. For attention of a sequence to itself; the functions below call it.
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v);

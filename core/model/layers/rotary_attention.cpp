@@ -37,7 +37,7 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Posi
     rotate_both(g, rotation(g, at.tables, g.value(q).extent.scale), q, s.heads, k, s.kv_heads,
                 s.head_dim);
   const ValueId out = apply(g, a.o, attention(g, kind, s, q, k, v));
-  for (const ValueId local : {x, q}) g.name_until(local, out);
+  name_locals(g, x, q, k, v, out);
   return out;
 }
 

@@ -241,9 +241,10 @@ void BackwardPass::embedding(const Op& op) {
   p_.storages.unref(sum);
 }
 
-/// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
-/// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
-/// query heads when they share keys.
+/// dq, dk, dv; then the kernel's workspace: an fp32 accumulator of dq, the head rounded up to 32,
+/// an fp32 row sum, and dk, dv of all query heads when they share keys. cuDNN asks for it at once,
+/// as histories of allocations on H100 and H200 show; FlashAttention one by one
+/// (flash_attn/flash_api.cpp).
 void BackwardPass::attention(const Op& op) {
   const DType low = p_.view.read_type(op, 0);
   if (p_.view.runs_as_math(op, low)) return math_attention_backward(p_, op);
@@ -256,20 +257,15 @@ void BackwardPass::attention(const Op& op) {
   }
   const std::int64_t heads = op.side.per;
   const std::int64_t head_dim = p_.view.extent_of(op.in[0]).per / heads;
-  const StorageId accumulator =
-      p_.temporary({heads * round_up(head_dim, 32), op.side.scale}, DType::f32);
-  const StorageId row_sum = p_.temporary(op.side, DType::f32);
   std::array<StorageId, 3> gradients{};
   for (std::size_t k = 0; k < 3; ++k) gradients[k] = p_.gradients.allocate_like(op.in[k], low);
+  std::int64_t workspace =
+      checked_add(p_.view.bytes_of({heads * round_up(head_dim, 32), op.side.scale}, DType::f32),
+                  p_.view.bytes_of(op.side, DType::f32));
   const Extent keys = p_.view.extent_of(op.in[1]);
-  if (keys.per < heads * head_dim) {
-    const StorageId dk = p_.temporary({heads * head_dim, keys.scale}, low);
-    const StorageId dv = p_.temporary({heads * head_dim, keys.scale}, low);
-    p_.storages.unref(dk);
-    p_.storages.unref(dv);
-  }
-  p_.storages.unref(accumulator);
-  p_.storages.unref(row_sum);
+  if (keys.per < heads * head_dim)
+    workspace = checked_add(workspace, 2 * p_.view.bytes_of({heads * head_dim, keys.scale}, low));
+  p_.storages.unref(p_.temporary_bytes(workspace));
   scores_bias(op, low);
   if (blocks) blocks->release();
   for (std::size_t k = 0; k < 3; ++k) give_from(op, k, gradients[k]);
@@ -371,9 +367,13 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
                                    3 * p_.view.moved(in, out), p_.view.count_of(in)));
   } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp ||
              op.kind == OpKind::deviation) {
-    // grad·(2·x), grad·exp(x − result), grad·(x − mean): the two factors are temporaries
+    // grad·(2·x¹), grad·exp(x − result), grad·(x − mean): what the second factor is made of lives
+    // until the expression ends.
+    const StorageId part =
+        op.kind == OpKind::deviation ? kExternal : p_.gradients.allocate_like(in, out);
     const StorageId factor = p_.gradients.allocate_like(in, out);
     const StorageId product = p_.gradients.allocate_like(in, out);
+    p_.storages.unref(part);
     p_.storages.unref(factor);
     give_from(op, k, product);
   } else if (op.kind == OpKind::mul && out != own) {
