@@ -176,6 +176,9 @@ struct Op {
   bool detached = false;
   /// Its result needs one, whatever it is made from (Tensor.requires_grad_()).
   bool asked = false;
+  /// view: a slice of its own (x[..., :n]), whose backward pass makes zeros as large as what it is
+  /// taken from (SliceBackward0); parts of one split share one such tensor.
+  bool cuts = false;
   /// Its first input is a transposed view, of which its kernels read a copy: backward one of the
   /// gradient of its result too.
   bool transposed = false;
@@ -227,6 +230,12 @@ class Graph {
   }
 
   ValueId view(ValueId x, Extent extent) { return op({OpKind::view, {x, kNone, kNone}}, extent); }
+  /// Op::cuts.
+  ValueId cut(ValueId x, Extent extent) {
+    Op slice{OpKind::view, {x, kNone, kNone}};
+    slice.cuts = true;
+    return op(slice, extent);
+  }
   /// An op whose result has the extent of its first input.
   ValueId map(OpKind kind, ValueId x, ValueId second = kNone) {
     return op({kind, {x, second, kNone}}, value(x).extent);

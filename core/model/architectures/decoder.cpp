@@ -177,9 +177,13 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
   ValueId q = kNone, k = kNone, v = kNone;
   if (d.fused_qkv) {
     const ValueId fused = apply(g, l.qkv, x);
-    q = slice(g, fused, d.heads * d.head_dim);
-    k = slice(g, fused, d.kv_heads * d.head_dim);
-    v = slice(g, fused, d.kv_heads * d.head_dim);
+    const auto part = [&](std::int64_t heads) {
+      const Extent extent{heads * d.head_dim, g.value(fused).extent.scale};
+      return g.fuses() ? g.view(fused, extent) : g.cut(fused, extent);  // Megatron splits it
+    };
+    q = part(d.heads);
+    k = part(d.kv_heads);
+    v = part(d.kv_heads);
   } else {
     const auto projected = [&](const LinearModule& linear, const std::vector<NormModule>& norms) {
       const ValueId y = apply(g, linear, x);

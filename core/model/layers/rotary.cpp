@@ -15,12 +15,13 @@ ValueId cast(Graph& g, const Rotation& r, ValueId x) {
 /// x·cos + rotate_half(x)·sin of those columns.
 ValueId turn(Graph& g, const Rotation& r, ValueId wide, std::int64_t heads, std::int64_t head_dim) {
   const Extent part = turned_part(g, r, wide, heads);
-  const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);
+  const ValueId turned = r.dim == head_dim ? wide : g.cut(wide, part);
   const ValueId straight =
       g.map(OpKind::mul, r.late_upcast ? g.map(OpKind::to_f32, turned) : turned, r.cos);
   const Extent half{part.per / 2, part.scale};
-  const ValueId negated = g.op({OpKind::scalar, {g.view(turned, half), kNone, kNone}}, half);
-  ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
+  const ValueId first = g.cut(turned, half), second = g.cut(turned, half);
+  const ValueId negated = g.op({OpKind::scalar, {second, kNone, kNone}}, half);
+  ValueId swapped = g.op({OpKind::cat, {negated, first, kNone}}, part);
   if (r.late_upcast) swapped = g.map(OpKind::to_f32, swapped);
   return g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, r.sin));
 }
@@ -31,7 +32,7 @@ ValueId join(Graph& g, const Rotation& r, ValueId wide, ValueId turned, std::int
   if (r.dim == head_dim) return r.always_cat ? g.map(OpKind::copy, turned) : turned;
   const Extent all = g.value(wide).extent;
   const Extent part = turned_part(g, r, wide, heads);
-  const ValueId rest = g.view(wide, {all.per - part.per, all.scale});
+  const ValueId rest = g.cut(wide, {all.per - part.per, all.scale});
   return g.op({OpKind::cat, {turned, rest, kNone}}, all);
 }
 

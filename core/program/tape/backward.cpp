@@ -361,8 +361,8 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
   if (op.kind == OpKind::cat || op.kind == OpKind::sum || (same && passes_gradient(op.kind))) {
     p_.storages.ref(g);
     p_.gradients.give(in, g);
-  } else if (op.kind == OpKind::view && p_.gradients.has(in)) {
-    // Slices of one tensor gather their gradients in one buffer; the first makes it.
+  } else if (op.kind == OpKind::view && !op.cuts && p_.gradients.has(in)) {
+    // Parts of one tensor gather their gradients in one buffer; the first makes it.
     p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::inner, out,
                                    3 * p_.view.moved(in, out), p_.view.count_of(in)));
   } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp ||
