@@ -179,6 +179,9 @@ struct Op {
   /// view: a slice of its own (x[..., :n]), whose backward pass makes zeros as large as what it is
   /// taken from (SliceBackward0); parts of one split share one such tensor.
   bool cuts = false;
+  /// view: a transposition behind which gradients have the other order, so that the node copies
+  /// them (a reshape of what is not contiguous).
+  bool turned = false;
   /// Its first input is a transposed view, of which its kernels read a copy: backward one of the
   /// gradient of its result too.
   bool transposed = false;
@@ -235,6 +238,12 @@ class Graph {
     Op slice{OpKind::view, {x, kNone, kNone}};
     slice.cuts = true;
     return op(slice, extent);
+  }
+  /// Op::turned.
+  ValueId turn(ValueId x) {
+    Op turn{OpKind::view, {x, kNone, kNone}};
+    turn.turned = true;
+    return op(turn, value(x).extent);
   }
   /// An op whose result has the extent of its first input.
   ValueId map(OpKind kind, ValueId x, ValueId second = kNone) {
@@ -308,13 +317,9 @@ class Graph {
   bool frozen() const { return frozen_; }
   /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter in
   /// generation and over frozen weights.
-  void name_until(ValueId value, ValueId until) {
-    hold(value, until);
-  }
+  void name_until(ValueId value, ValueId until) { hold(value, until); }
   /// The same until the segment returns, in generation.
-  void name(ValueId value) {
-    named_.push_back(value);
-  }
+  void name(ValueId value) { named_.push_back(value); }
   const std::vector<ValueId>& named() const { return named_; }
   /// The model's forward, which calls the segments, has a name for `x` until its head.
   void name_in_model(ValueId x) {

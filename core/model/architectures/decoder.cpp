@@ -185,9 +185,13 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     k = part(d.kv_heads);
     v = part(d.kv_heads);
   } else {
+    const bool whole = d.query_key_norm == QueryKeyNorm::whole;
     const auto projected = [&](const LinearModule& linear, const std::vector<NormModule>& norms) {
-      const ValueId y = apply(g, linear, x);
-      return d.head_norms_at == HeadNormsAt::projection ? norm_heads(g, d, norms, y) : y;
+      const auto heads = [&](ValueId y) { return context.turned ? split_heads(g, y) : y; };
+      const ValueId y = whole ? apply(g, linear, x) : heads(apply(g, linear, x));
+      const bool now = d.head_norms_at == HeadNormsAt::projection;
+      const ValueId normal = now ? norm_heads(g, d, norms, y) : y;
+      return whole ? heads(normal) : normal;
     };
     q = projected(l.q, l.q_norms);
     k = projected(l.k, l.k_norms);

@@ -71,6 +71,10 @@ ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t hea
   return rotate(g, rotation(g, tables, g.value(x).extent.scale), x, heads, head_dim);
 }
 
+ValueId split_heads(Graph& g, ValueId x) {
+  return g.fuses() || g.fused(KernelName::rope) != nullptr ? x : g.turn(x);
+}
+
 void rotate_both(Graph& g, const Rotation& r, ValueId& q, std::int64_t heads, ValueId& k,
                  std::int64_t kv_heads, std::int64_t head_dim) {
   if (g.fuses() || g.fused(KernelName::rope) != nullptr) {
@@ -79,7 +83,7 @@ void rotate_both(Graph& g, const Rotation& r, ValueId& q, std::int64_t heads, Va
     return;
   }
   const ValueId given_q = q, given_k = k;
-  const ValueId wide_q = cast(g, r, q), wide_k = cast(g, r, k);
+  const ValueId wide_q = cast(g, r, given_q), wide_k = cast(g, r, given_k);
   const ValueId turned_q = turn(g, r, wide_q, heads, head_dim);
   const ValueId turned_k = turn(g, r, wide_k, kv_heads, head_dim);
   const ValueId joined_q = join(g, r, wide_q, turned_q, heads, head_dim);

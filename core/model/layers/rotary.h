@@ -33,6 +33,10 @@ ValueId rotate(Graph& g, const Rotation& rotation, ValueId x, std::int64_t heads
 ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
                std::int64_t head_dim);
 
+/// A projection whose heads are rotated next, by itself: their gradients come with the heads first,
+/// and reading them token by token copies them.
+ValueId split_heads(Graph& g, ValueId x);
+
 /// Queries and keys by one call, as apply_rotary_pos_emb does: both are cast, then both turned, and
 /// the caller's names are bound anew when both are done.
 void rotate_both(Graph& g, const Rotation& rotation, ValueId& q, std::int64_t heads, ValueId& k,

@@ -26,7 +26,7 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Posi
   AttentionShape s = a.shape;
   s.mask = at.mask;
   const auto projected = [&](const LinearModule& linear, const std::optional<NormModule>& norm) {
-    const ValueId y = apply(g, linear, x);
+    const ValueId y = at.tables.dim > 0 ? split_heads(g, apply(g, linear, x)) : apply(g, linear, x);
     return norm ? rms_norm(g, *norm, y) : y;
   };
   ValueId q = projected(a.q, a.q_norm);

@@ -195,6 +195,8 @@ void BackwardPass::linear(const Op& op) {
   if (!input_grad) return;
   if (low != p_.view.state(in).dtype) {
     casts_.push_back({in, kNone, dx, low});
+  } else if (folds_rows(op)) {
+    p_.gradients.give_view(in, dx);
   } else {
     p_.gradients.give(in, dx);
   }
@@ -205,6 +207,15 @@ bool BackwardPass::makes_weight_first(const Op& op) const {
   return p_.options.autograd_products && !p_.view.regime().zero3_linear &&
          op.kind == OpKind::linear && op.bias == kNone && p_.view.trains(op.weight) &&
          !p_.view.parameter(op.weight).quantized() && !p_.view.multiplies_int8(op);
+}
+
+/// torch.nn.functional.linear folds the batch and the sequence of its input into rows, and the
+/// input's gradient is a view of the product. Functions of libraries multiply as they are given it.
+bool BackwardPass::folds_rows(const Op& op) const {
+  return op.kind == OpKind::linear && !p_.view.regime().zero3_linear &&
+         p_.view.extent_of(op.in[0]).scale == Scale::tokens &&
+         !p_.view.parameter(op.weight).quantized() && !p_.view.multiplies_int8(op) &&
+         !p_.view.multiplies_narrow(op) && !p_.options.module_calls;
 }
 
 void BackwardPass::ask_for_workspace() {
@@ -238,6 +249,7 @@ void BackwardPass::embedding(const Op& op) {
         p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
         Category::gradients);
   p_.gradients.give_parameter(op.weight);
+  if (p_.view.trains(op.weight)) sum_segments(p_, op);
   p_.storages.unref(sum);
 }
 
@@ -358,7 +370,12 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
   const DType own = p_.view.state(in).dtype;
   const bool same = own == out && elements(p_.view.extent_of(in), p_.view.sizes()) ==
                                       elements(p_.view.extent_of(op.out), p_.view.sizes());
-  if (op.kind == OpKind::cat || op.kind == OpKind::sum || (same && passes_gradient(op.kind))) {
+  if (op.turned) {
+    p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::inner, out,
+                                   2 * p_.view.moved(in, out), p_.view.count_of(in)));
+    give_from(op, k, p_.gradients.allocate_like(in, own));
+  } else if (op.kind == OpKind::cat || op.kind == OpKind::sum ||
+             (same && passes_gradient(op.kind))) {
     p_.storages.ref(g);
     p_.gradients.give(in, g);
   } else if (op.kind == OpKind::view && !op.cuts && p_.gradients.has(in)) {

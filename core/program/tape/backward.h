@@ -31,6 +31,7 @@ class BackwardPass {
   void differentiate(std::size_t i, StorageId gradient);
   void linear(const Op& op);
   bool makes_weight_first(const Op& op) const;
+  bool folds_rows(const Op& op) const;
   void ask_for_workspace();
   void weight_of_linear(const Op& op, DType low);
   void bias_of_linear(const Op& op);

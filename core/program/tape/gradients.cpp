@@ -8,22 +8,22 @@ StorageId Gradients::allocate_like(ValueId value, DType type) {
   return storages_.allocate(view_.bytes_of(value, type), view_.category_of(value));
 }
 
-void Gradients::give(ValueId value, StorageId gradient) {
+void Gradients::give(ValueId value, StorageId gradient, bool viewed) {
   const ValueState& state = view_.state(value);
   if (!state.needs_grad) {
     storages_.unref(gradient);
     return;
   }
   if (!has(value)) {
-    set(value, gradient);
+    at(value) = {gradient, true, viewed};
     return;
   }
   writer_.launch(memory_kernel(KernelKind::elementwise, Issue::inner, state.dtype,
                                3 * view_.moved(value, state.dtype), view_.count_of(value)));
-  if (storages_.is_shared(storage(value))) {
+  if (storages_.is_shared(storage(value)) || of(value).viewed) {
     const StorageId sum = allocate_like(value, state.dtype);
     storages_.unref(storage(value));
-    at(value).storage = sum;
+    set(value, sum);
   }
   storages_.unref(gradient);
 }

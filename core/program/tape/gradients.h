@@ -23,10 +23,12 @@ class Gradients {
   /// kExternal where it has none.
   StorageId storage(ValueId value) const { return of(value).storage; }
   /// `gradient` is the output's, as the next segment left it.
-  void set(ValueId value, StorageId gradient) { at(value) = {gradient, true}; }
+  void set(ValueId value, StorageId gradient) { at(value) = {gradient, true, false}; }
   /// Hands a gradient (one reference of it) to a value. The engine adds in place when nobody else
   /// holds the first one, and makes a new tensor otherwise (InputBuffer::accumulate).
-  void give(ValueId value, StorageId gradient);
+  void give(ValueId value, StorageId gradient) { give(value, gradient, false); }
+  /// The same of a view, whose base holds it: what is added to it makes a new tensor.
+  void give_view(ValueId value, StorageId gradient) { give(value, gradient, true); }
   /// The node that made `value` has run: its gradient goes.
   void drop(ValueId value);
 
@@ -40,7 +42,9 @@ class Gradients {
   struct Gradient {
     StorageId storage = kExternal;
     bool present = false;
+    bool viewed = false;
   };
+  void give(ValueId value, StorageId gradient, bool viewed);
   Gradient& at(ValueId id) { return gradients_[static_cast<std::size_t>(id)]; }
   const Gradient& of(ValueId id) const { return gradients_[static_cast<std::size_t>(id)]; }
 

@@ -49,6 +49,17 @@ void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns) {
   if (bytes > 0) p.storages.unref(p.temporary_bytes(bytes));
 }
 
+void sum_segments(Parts& p, const Op& op) {
+  constexpr std::int64_t kMostUnsorted = 3072, kRowsOfSegment = 10;
+  if (p.graph().fuses()) return;
+  const std::int64_t columns = p.view.extent_of(op.out).per;
+  const std::int64_t tokens = elements(p.view.extent_of(op.out), p.view.sizes()) / columns;
+  if (tokens <= kMostUnsorted) return;
+  const std::int64_t rows = p.view.parameter(op.weight).numel / columns;
+  const std::int64_t segments = tokens / kRowsOfSegment + std::min(tokens, rows);
+  p.storages.unref(p.temporary_bytes(checked_mul(4 * columns, segments)));
+}
+
 bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k) {
   return op.kind == OpKind::mul && p.view.count_of(op.in[k]) < p.view.count_of(op.out);
 }

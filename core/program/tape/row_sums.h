@@ -23,4 +23,9 @@ bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k);
 /// (torch/csrc/autograd/engine.cpp, validate_outputs).
 void sum_to_factor(Parts& p, const Op& op, std::size_t k, StorageId whole);
 
+/// The gradient of a table: of more than 3,072 tokens the kernel sorts them, adds up to ten rows of
+/// one token in fp32 at a time, and then these sums; their number is what it could be at most
+/// (aten/src/ATen/native/cuda/EmbeddingBackwardKernel.cu; one history of allocations has it).
+void sum_segments(Parts& p, const Op& op);
+
 }  // namespace shardplan::tape
