@@ -61,7 +61,8 @@ void BackwardPass::step(std::size_t i) {
   if (part != nullptr) {
     tiled_backward(p_, *part);
     p_.saved.release(i);
-    return p_.gradients.drop(op.out);
+    p_.gradients.drop(op.out);
+    return p_.gradients.settle();
   }
   if (runs) {
     if (op.module != kNone)
@@ -74,7 +75,9 @@ void BackwardPass::step(std::size_t i) {
   p_.saved.release(i);
   if (runs && p_.offloading.active()) p_.offloading.end_node();
   p_.gradients.drop(op.out);
+  p_.gradients.settle();
   run_casts();
+  p_.gradients.settle();
   if (runs && op.module != kNone)
     p_.writer.emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
 }

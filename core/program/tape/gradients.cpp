@@ -9,19 +9,26 @@ StorageId Gradients::allocate_like(ValueId value, DType type) {
 }
 
 void Gradients::give(ValueId value, StorageId gradient, bool viewed) {
-  const ValueState& state = view_.state(value);
-  if (!state.needs_grad) {
+  if (!view_.state(value).needs_grad)
     storages_.unref(gradient);
-    return;
-  }
-  if (!has(value)) {
+  else if (!has(value))
     at(value) = {gradient, true, viewed};
-    return;
-  }
-  writer_.launch(memory_kernel(KernelKind::elementwise, Issue::inner, state.dtype,
-                               3 * view_.moved(value, state.dtype), view_.count_of(value)));
+  else
+    waiting_.push_back({value, gradient});
+}
+
+void Gradients::settle() {
+  for (const Given& given : waiting_) add(given);
+  waiting_.clear();
+}
+
+void Gradients::add(const Given& given) {
+  const auto [value, gradient] = given;
+  const DType type = view_.state(value).dtype;
+  writer_.launch(memory_kernel(KernelKind::elementwise, Issue::inner, type,
+                               3 * view_.moved(value, type), view_.count_of(value)));
   if (storages_.is_shared(storage(value)) || of(value).viewed) {
-    const StorageId sum = allocate_like(value, state.dtype);
+    const StorageId sum = allocate_like(value, type);
     storages_.unref(storage(value));
     set(value, sum);
   }

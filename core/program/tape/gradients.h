@@ -24,11 +24,14 @@ class Gradients {
   StorageId storage(ValueId value) const { return of(value).storage; }
   /// `gradient` is the output's, as the next segment left it.
   void set(ValueId value, StorageId gradient) { at(value) = {gradient, true, false}; }
-  /// Hands a gradient (one reference of it) to a value. The engine adds in place when nobody else
-  /// holds the first one, and makes a new tensor otherwise (InputBuffer::accumulate).
+  /// Hands a gradient (one reference of it) to a value. What has one already is added up when the
+  /// node is done and has let go what it read: settle().
   void give(ValueId value, StorageId gradient) { give(value, gradient, false); }
   /// The same of a view, whose base holds it: what is added to it makes a new tensor.
   void give_view(ValueId value, StorageId gradient) { give(value, gradient, true); }
+  /// Adds up what the node gave. The engine adds in place when nobody else holds the first one, and
+  /// makes a new tensor otherwise (InputBuffer::accumulate).
+  void settle();
   /// The node that made `value` has run: its gradient goes.
   void drop(ValueId value);
 
@@ -44,7 +47,12 @@ class Gradients {
     bool present = false;
     bool viewed = false;
   };
+  struct Given {
+    ValueId value = kNone;
+    StorageId gradient = kExternal;
+  };
   void give(ValueId value, StorageId gradient, bool viewed);
+  void add(const Given& given);
   Gradient& at(ValueId id) { return gradients_[static_cast<std::size_t>(id)]; }
   const Gradient& of(ValueId id) const { return gradients_[static_cast<std::size_t>(id)]; }
 
@@ -52,6 +60,7 @@ class Gradients {
   Storages& storages_;
   TapeWriter& writer_;
   std::vector<Gradient> gradients_;  ///< by value
+  std::vector<Given> waiting_;       ///< for settle()
   std::vector<bool> given_;          ///< by parameter: it has one
 };
 
