@@ -67,6 +67,7 @@ ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
   const ValueId normal = g.map(OpKind::to_like, scaled, x);
   const ValueId out = g.map(OpKind::mul, normal, g.op(weight, {m.width, Scale::one}));
   g.hold(scaled, out);
+  g.hold(x, out);  // an argument of the call
   return out;
 }
 
