@@ -69,6 +69,12 @@ void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int3
   program_.events.back().name = name;
 }
 
+void ProgramBuilder::free_older(Category category, std::int64_t bytes, std::int32_t name) {
+  if (bytes == 0) return;
+  free_named(category, bytes, name);
+  program_.events.back().older = true;
+}
+
 void ProgramBuilder::blocks(std::int32_t first, std::int64_t count) {
   if (count == 0) return;
   Event e;

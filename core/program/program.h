@@ -240,6 +240,8 @@ class ProgramBuilder {
                     Stream pool = Stream::compute);
   void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
   void free_named(Category category, std::int64_t bytes, std::int32_t name);
+  /// Not the newest block of that name but the one before.
+  void free_older(Category category, std::int64_t bytes, std::int32_t name);
   /// `count` allocations and frees of the table, from number `first` on.
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.

@@ -12,6 +12,14 @@ std::int64_t mask_bytes(const Shared& shared, const Pass& pass, const Sizes& siz
   return windowed.context >= shared.mask_from ? elements(shared.extent, windowed) : 0;
 }
 
+/// The first layer lets go of its input, which the model's forward holds on to.
+TapeRun without_input_freed(TapeRun tape) {
+  std::erase_if(tape.forward, [](const TapeEvent& e) {
+    return e.kind == TapeEvent::Kind::free && e.id == kChainedInputSlot;
+  });
+  return tape;
+}
+
 }  // namespace
 
 std::int64_t context_of(const Pass& pass, std::int64_t window) {
@@ -42,6 +50,8 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
     s.segment = &segment;
     s.forward = run_tape(model, segment, regime, own, stream, TapeMode::infer);
     stream = s.forward.output_dtype;
+    if (!run.segments.empty() && run.segments.back().forward.names_output)
+      s.first = without_input_freed(s.forward);
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);

@@ -29,26 +29,24 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
 template <typename Hooks>
 void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
   std::vector<TailedFree> none;  // nothing is saved, and so nothing sent
-  std::int64_t held = 0;  // the embeddings, under the name that the model's forward has for them
+  std::int64_t held = 0;  // the embeddings, for which the model's forward has a name
   for (std::size_t k = 0; k < run.segments.size(); ++k) {
     const SegmentRun& s = run.segments[k];
     if (k + 1 == run.segments.size()) {  // the model's forward has returned to the head's
-      b.free(Category::activations, held);
+      b.free_older(Category::activations, held, detail::kOutputName);
       for (std::size_t i = 0; i < k; ++i)
         for (const TapeEvent& e : run.segments[i].forward.named_in_model)
           b.free_named(e.category, e.bytes, detail::slot_base(run, i) + e.id);
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
-    const auto emit = [&](std::int64_t count) {
-      detail::emit_iterations(b, count, detail::forward_of(s.forward), hooks, none);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, detail::forward_of(tape), hooks, none);
     };
-    const bool takes_named = k > 0 && run.segments[k - 1].forward.names_output;
-    if (takes_named) {  // the first layer lets go of its input, which is held on to
-      emit(1);
+    if (s.first) {
+      emit(*s.first, 1);
       held = run.segments[k - 1].forward.output_bytes;
-      b.alloc(Category::activations, held);
     }
-    emit(s.segment->repeat - (takes_named ? 1 : 0));
+    emit(s.forward, s.segment->repeat - (s.first ? 1 : 0));
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) == k)
         b.alloc(Category::activations, run.shared_bytes[i]);
