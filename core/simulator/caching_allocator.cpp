@@ -75,10 +75,10 @@ CachingAllocator::BlockId CachingAllocator::grow(std::size_t pool, std::int64_t 
   const std::int64_t segment = segment_size(size);
   if (!grant(segment)) return kNone;
   Block block;
+  next_address_ -= segment;
   block.address = next_address_;
   block.size = segment;
   block.pool = static_cast<std::uint8_t>(pool);
-  next_address_ += segment;
   return new_block(block);
 }
 
