@@ -44,7 +44,8 @@ struct FunctionKernels {
 };
 
 struct FunctionPass {
-  std::vector<FunctionTensor> working;  ///< alive beside inputs, result and gradients
+  std::vector<FunctionTensor> working;    ///< alive beside inputs, result and gradients
+  std::vector<FunctionTensor> workspace;  ///< the same, asked for at once by a library
   std::vector<FunctionKernels> kernels;
 };
 
@@ -63,6 +64,7 @@ Function over_columns(Function f, Part&& part) {
   for (FunctionTensor& tensor : f.kept) narrow(tensor.extent);
   for (FunctionPass* pass : {&f.forward, &f.backward}) {
     for (FunctionTensor& tensor : pass->working) narrow(tensor.extent);
+    for (FunctionTensor& tensor : pass->workspace) narrow(tensor.extent);
     for (FunctionKernels& k : pass->kernels) {
       narrow(k.narrow);
       narrow(k.wide);

@@ -59,8 +59,8 @@ ValueId convolved(Graph& g, const ConvolutionCall& c, ValueId weight, bool is_pa
   f.name = "convolution";
   f.saves = {true, true, false};
   if (is_parameter) f.kept = {{{weights_of(c), Scale::one}, FunctionType::cast_weight}};
-  f.forward.working = cudnn_workspace(c, from, to, false);
-  f.backward.working = cudnn_workspace(c, from, to, true);
+  f.forward.workspace = cudnn_workspace(c, from, to, false);
+  f.backward.workspace = cudnn_workspace(c, from, to, true);
   if (c.transposed) {
     f.forward.working.push_back(in_type(from));
     f.backward.working.push_back(in_type(from));

@@ -27,6 +27,16 @@ void free_all(Parts& p, const std::vector<StorageId>& storages) {
   for (const StorageId id : storages) p.storages.unref(id);
 }
 
+/// What a pass has beside inputs, result and gradients: it comes and goes.
+void work(Parts& p, const Op& op, const FunctionPass& pass) {
+  std::int64_t workspace = 0;
+  for (const FunctionTensor& tensor : pass.workspace)
+    workspace = checked_add(workspace, bytes_of(p.view, op, tensor));
+  std::vector<StorageId> working = allocate(p, op, pass.working);
+  if (workspace > 0) working.push_back(p.storages.allocate(workspace, p.view.category_of(op.out)));
+  free_all(p, working);
+}
+
 KernelKind kind_of(FunctionKernelKind kind) {
   switch (kind) {
     case FunctionKernelKind::sweep:
@@ -64,7 +74,7 @@ void function_forward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
   const Function& f = p.graph().function(op);
   const std::vector<StorageId> kept = allocate(p, op, f.kept);
-  free_all(p, allocate(p, op, f.forward.working));
+  work(p, op, f.forward);
   if (!p.keeps() || !p.view.state(op.out).needs_grad) return free_all(p, kept);
   for (std::size_t k = 0; k < op.in.size(); ++k)
     if (op.in[k] != kNone && f.saves[k]) p.saved.save(i, p.view.state(op.in[k]).storage);
@@ -82,7 +92,7 @@ void function_backward(Parts& p, std::size_t i) {
   std::vector<StorageId> gradients;
   for (const ValueId in : inputs)
     gradients.push_back(p.gradients.allocate_like(in, p.view.state(in).dtype));
-  free_all(p, allocate(p, op, f.backward.working));
+  work(p, op, f.backward);
   for (std::size_t k = 0; k < inputs.size(); ++k) p.gradients.give(inputs[k], gradients[k]);
 }
 
