@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "frameworks/registry.h"
 #include "model/model.h"
@@ -35,11 +36,14 @@ class KernelsBetween {
     cached_ |= op.kind == OpKind::cache;
     activated_ |= is_activation(op);
   }
-  /// Of what was seen since the last call.
-  double take() {
-    const int count = norms_ + (turned_ ? 1 : 0) + (cached_ ? 1 : 0) + (activated_ ? 1 : 0);
-    *this = {};
-    return std::max(1, count);
+  void join(const KernelsBetween& other) {
+    norms_ += other.norms_;
+    turned_ |= other.turned_;
+    cached_ |= other.cached_;
+    activated_ |= other.activated_;
+  }
+  double count() const {
+    return std::max(1, norms_ + (turned_ ? 1 : 0) + (cached_ ? 1 : 0) + (activated_ ? 1 : 0));
   }
 
  private:
@@ -64,7 +68,7 @@ PackedProducts packed_products(const SegmentRun& segment, bool through) {
   out.repeat = static_cast<double>(segment.segment->repeat);
   out.in_blocks = segment.segment->checkpointable;
   std::vector<ValueId> inputs;
-  std::vector<double> before;
+  std::vector<KernelsBetween> before;
   KernelsBetween between;
   std::map<ValueId, ValueId> handed_on;  // to the products of a rank, without an exchange
   for (const Op& op : segment.segment->graph.ops()) {
@@ -74,21 +78,25 @@ PackedProducts packed_products(const SegmentRun& segment, bool through) {
     if (!is_product(op)) continue;
     const auto from = handed_on.find(op.in[0]);
     inputs.push_back(from == handed_on.end() ? op.in[0] : from->second);
-    before.push_back(between.take());
+    before.push_back(std::exchange(between, {}));
   }
   std::vector<Kernel> all;
   for (const Kernel& k : segment.forward.forward_kernels)
     if (k.kind == KernelKind::product) all.push_back(k);
   out.paired = all.size() == inputs.size();
+  KernelsBetween
+      behind;  // products that are packed into the last one: norms of its parts follow it
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool packed = out.paired && i > 0 && inputs[i] == inputs[i - 1] &&
                         all[i].batch == out.kernels.back().batch &&
                         all[i].k == out.kernels.back().k && all[i].m == out.kernels.back().m;
     if (packed) {
       out.kernels.back().n += all[i].n;
+      behind.join(before[i]);
     } else {
       out.kernels.push_back(all[i]);
-      out.before.push_back(out.paired ? before[i] : 1);
+      if (out.paired) behind.join(before[i]);
+      out.before.push_back(std::exchange(behind, {}).count());
     }
   }
   return out;
