@@ -87,6 +87,18 @@ TEST(CachingAllocator, TakesTheSmallestBlockThatIsLargeEnough) {
   EXPECT_EQ(a.reserved(), 64 * kMiB);
 }
 
+// The driver gives large segments at falling addresses, so that of two that are alike the one that
+// came last is the lower.
+TEST(CachingAllocator, TakesTheLaterOfTwoSegmentsThatAreAlike) {
+  CachingAllocator allocator = plain();
+  const Block first = allocator.allocate(30 * kMiB), second = allocator.allocate(30 * kMiB);
+  const std::int64_t later = allocator.address_of_block(second);
+  EXPECT_LT(later, allocator.address_of_block(first));
+  allocator.free(first);
+  allocator.free(second);
+  EXPECT_EQ(allocator.address_of_block(allocator.allocate(30 * kMiB)), later);
+}
+
 TEST(CachingAllocator, JoinsFreeNeighboursOfASegment) {
   CachingAllocator a = plain();
   const Block first = a.allocate(6 * kMiB);
