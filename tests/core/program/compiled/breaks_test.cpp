@@ -50,7 +50,7 @@ TEST(Breaks, LayersFallIntoFourGraphs) {
     auto modules = modules_in(model, segment);
     EXPECT_EQ(modules[0], (std::vector<std::string>{"input_layernorm"}));
     EXPECT_EQ(modules[1],
-              (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "q_norm", "k_norm"}));
+              (std::vector<std::string>{"q_proj", "q_norm", "k_proj", "k_norm", "v_proj"}));
     EXPECT_EQ(modules[2], (std::vector<std::string>{"o_proj"}));
     EXPECT_EQ(modules[3], (std::vector<std::string>{"post_attention_layernorm", "gate_proj",
                                                     "up_proj", "down_proj"}));

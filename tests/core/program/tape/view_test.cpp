@@ -79,6 +79,8 @@ TEST(Gradients, AreAddedInPlaceWhereNobodyElseHoldsTheFirst) {
   const StorageId first = t.gradients().allocate_like(value, DType::bf16);
   t.gradients().give(value, first);
   t.gradients().give(value, t.gradients().allocate_like(value, DType::bf16));
+  EXPECT_EQ(kinds_of(t.run.run.backward), (std::vector{Kind::alloc, Kind::alloc}));
+  t.gradients().settle();  // the node is done
   EXPECT_EQ(t.gradients().storage(value), first);
   EXPECT_EQ(kinds_of(t.run.run.backward), (std::vector{Kind::alloc, Kind::alloc, Kind::free}));
   EXPECT_EQ(t.run.run.backward_kernels.size(), 1U);  // the sum
@@ -91,9 +93,24 @@ TEST(Gradients, AreAddedInANewTensorWhereSomebodyDoes) {
   t.run.parts.storages.ref(first);
   t.gradients().give(value, first);
   t.gradients().give(value, t.gradients().allocate_like(value, DType::bf16));
+  t.gradients().settle();
   EXPECT_NE(t.gradients().storage(value), first);
   EXPECT_EQ(kinds_of(t.run.run.backward),
             (std::vector{Kind::alloc, Kind::alloc, Kind::alloc, Kind::free}));
+}
+
+// A view's base holds what it shows, so that the first two make a new tensor, which takes the
+// third.
+TEST(Gradients, OfViewsAreAddedInANewTensorOnce) {
+  GradientTest t;
+  const ValueId value = t.run.op(0).out;
+  for (int i = 0; i < 3; ++i) {
+    t.gradients().give_view(value, t.gradients().allocate_like(value, DType::bf16));
+    t.gradients().settle();
+  }
+  EXPECT_EQ(kinds_of(t.run.run.backward),
+            (std::vector{Kind::alloc, Kind::alloc, Kind::alloc, Kind::free, Kind::free, Kind::alloc,
+                         Kind::free}));
 }
 
 TEST(Gradients, GoWhereNoneIsNeeded) {
