@@ -35,7 +35,7 @@ constexpr OptionInfo kShare{
         "share of a GPU's memory that it takes, and of which its cache is what the rest "
         "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache; of "
         "TensorRT-LLM, `free_gpu_memory_fraction`, of what is free, for its cache",
-    .default_text = "0.92; of SGLang 0.88, of TensorRT-LLM 0.9",
+    .default_text = "0.92; of TensorRT-LLM 0.9, of SGLang by the GPU",
     .numbers = {0.01, 1}};
 constexpr OptionInfo kTensorParallel{
     .key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}};
@@ -45,11 +45,13 @@ constexpr OptionInfo kBlock{.key = "block_size",
                             .integers = {1, 1 << 16}};
 constexpr OptionInfo kBatchedTokens{.key = "max_num_batched_tokens",
                                     .help = "tokens of one of its passes at most",
+                                    .default_text = "of vLLM and SGLang by the GPU; 8192",
                                     .integers = {1, 1 << 24}};
-constexpr OptionInfo kSequences{.key = "max_num_seqs",
-                                .help = "sequences that it runs at once at most",
-                                .default_text = "256; of TensorRT-LLM 2048",
-                                .integers = {1, 1 << 20}};
+constexpr OptionInfo kSequences{
+    .key = "max_num_seqs",
+    .help = "sequences that it runs at once at most",
+    .default_text = "of vLLM by the GPU; of SGLang 256, of TensorRT-LLM 2048",
+    .integers = {1, 1 << 20}};
 constexpr OptionInfo kModelLength{.key = "max_model_length",
                                   .help = "tokens of a sequence at most",
                                   .default_text = "prompt and new tokens",

@@ -76,15 +76,66 @@ inline constexpr ExpertKernel kVllmExperts{
     .memory_share = 0.9,
     .seconds = 3.5e-6};
 
+/// Who makes an engine, as vLLM tells them apart (usage/usage_lib.py).
+enum class EngineCaller : std::uint8_t {
+  library,  ///< a program with the engine inside (the class LLM)
+  server,   ///< `vllm serve`
+  program,  ///< a program that starts its asynchronous engine
+};
+
+/// Sequences at once and tokens of a pass, at most.
+struct PassSizes {
+  std::int64_t sequences = 0, tokens = 0;
+};
+
+/// What an engine chooses where nobody says it, on GPUs of so much memory and more.
+struct EngineSizes {
+  std::int64_t least_bytes = 0;
+  std::array<PassSizes, 3> of_caller = {};  ///< by EngineCaller
+  /// Sequences of the largest CUDA graph, of engines on up to three GPUs and on more. 0: not by the
+  /// GPU.
+  std::int64_t graphs = 0, graphs_of_many = 0;
+};
+
+/// What a share of weights and cache leaves, where nobody says the share.
+struct EngineReserve {
+  std::int64_t bytes = 0;  ///< 0: the share is the same on all GPUs
+  double token_bytes = 0;  ///< of each of a pass
+  std::int64_t least_tokens = 0;
+  std::int64_t gpu_bytes = 0;  ///< of each that the engine has
+  /// At least so much of GPUs with more than so much.
+  std::int64_t least_bytes = 0, large_gpu = 0;
+};
+
+/// vllm/engine/arg_utils.py, get_batch_defaults; config/scheduler.py of the asynchronous engine.
+inline constexpr std::array<EngineSizes, 5> kVllmSizes{
+    {{std::int64_t{70} << 30, {{{1024, 16384}, {1024, 8192}, {128, 2048}}}},
+     {0, {{{256, 8192}, {256, 2048}, {128, 2048}}}}}};
+
+/// sglang/srt/server_args.py, _handle_gpu_memory_settings. Its sequences at once follow from its
+/// cache (2,048 to 4,096), which is not modelled.
+inline constexpr std::array<EngineSizes, 5> kSglangSizes = [] {
+  const auto row = [](std::int64_t gib, std::int64_t tokens, std::int64_t graphs,
+                      std::int64_t of_many) {
+    const PassSizes all{256, tokens};
+    return EngineSizes{gib << 30, {{all, all, all}}, graphs, of_many};
+  };
+  return std::array<EngineSizes, 5>{row(160, 16384, 512, 512), row(60, 8192, 256, 512),
+                                    row(35, 4096, 32, 160), row(20, 2048, 24, 80),
+                                    row(0, 2048, 8, 8)};
+}();
+
 /// What an engine does unless it is told otherwise.
 struct EngineDescription {
   std::string_view name;     ///< in jobs
   std::string_view words;    ///< with the version that was read
   double utilization = 0.9;  ///< of the GPU's memory
   std::int64_t block_tokens = 16;
-  std::int64_t block_step = 1;         ///< blocks have a multiple of so many tokens
-  std::int64_t batched_tokens = 8192;  ///< of one pass at most, which its profile runs
-  std::int64_t sequences = 256;        ///< at once at most
+  std::int64_t block_step = 1;            ///< blocks have a multiple of so many tokens
+  std::int64_t batched_tokens = 8192;     ///< of one pass at most, which its profile runs
+  std::int64_t sequences = 256;           ///< at once at most
+  std::array<EngineSizes, 5> sizes = {};  ///< largest GPUs first; none: those two, everywhere
+  EngineReserve reserve = {};
   std::int64_t vocabulary_multiple = 64;
   /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
   /// one: logits, their log-softmax, probabilities, and as many random numbers.
@@ -142,6 +193,7 @@ inline constexpr EngineDescription kVllm{
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
     .block_step = 16,     // v1/attention/backends/flash_attn.py, get_supported_kernel_block_sizes
+    .sizes = kVllmSizes,
     // v1/worker/gpu/sample: sampler.py, apply_sampling_params; penalties.py, counts in 32 bits and
     // a mask. The rest is fitted to what vLLM 0.25 was measured to take on an H100:
     // docs/explanation/serving.md.
@@ -194,6 +246,7 @@ inline constexpr EngineDescription kVllm11{
     .words = "vLLM 0.11",
     .utilization = 0.9,
     .block_step = 16,
+    .sizes = kVllmSizes,
     .runner = {.profiled_rows = 3, .holds_stream = true},
     .runner_of_experts = {.profiled_rows = 3, .holds_stream = true},
     .expert_rate = 0.3,
@@ -208,8 +261,15 @@ inline constexpr EngineDescription kVllm11{
 inline constexpr EngineDescription kSglang{
     .name = "sglang",
     .words = "SGLang 0.5",
-    .utilization = 0.88,  // server_args.py, where the GPU is not known
+    .utilization = 0.88,  // where the GPU is not known
     .block_tokens = 1,
+    .sizes = kSglangSizes,
+    .reserve = {.bytes = std::int64_t{512} << 20,
+                .token_bytes = 1.5 * (1 << 20),
+                .least_tokens = 2048,
+                .gpu_bytes = std::int64_t{128} << 20,
+                .least_bytes = std::int64_t{10} << 30,
+                .large_gpu = std::int64_t{60} << 30},
     .share_is_static = true,
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
     .expert_rate = 0.3,                    // the same kernel
@@ -301,6 +361,8 @@ struct RolloutEngine {
   std::int64_t block_tokens = kVllm.block_tokens;
   std::int64_t batched_tokens = kVllm.batched_tokens;
   std::int64_t sequences = kVllm.sequences;
+  /// Of the largest CUDA graph; 0: as many as it has at once, or as the engine's graphs say.
+  std::int64_t graph_sequences = 0;
   std::int64_t model_length = 0;  ///< tokens of a sequence at most; 0: prompt and new ones
   /// Answers to each prompt of a workload (GRPO's group): with prefix_caching they share its
   /// blocks.

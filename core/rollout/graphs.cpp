@@ -42,7 +42,12 @@ std::int64_t most_in_graph(const RolloutEngine& engine) {
 std::int64_t graph_bytes(const RolloutEngine& engine, const Model& generator, const Gpu& gpu) {
   const EngineDescription& e = *engine.engine;
   if (!engine.cuda_graphs) return 0;
-  if (e.graphs.most_tokens == 0) return checked_mul(e.graph_bytes, engine.sequences);
+  if (e.graphs.most_tokens == 0) {
+    const std::int64_t most = engine.graph_sequences > 0
+                                  ? std::min(engine.graph_sequences, engine.sequences)
+                                  : engine.sequences;
+    return checked_mul(e.graph_bytes, most);
+  }
   const std::int64_t whole = most_in_graph(engine);
   const std::int64_t of_layer =
       checked_add(checked_mul(sizes_up_to(most_tokens(engine)), e.graphs.cut_bytes),

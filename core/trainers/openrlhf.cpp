@@ -27,6 +27,7 @@ constinit const TrainerDescription kTrainer{
     .scores_micro_batches = true,
     .divides_sequences = true,
     .copies_handed_tensors = true,  // trainer/ray/ppo_actor.py, _handle_cuda_ipc
+    .starts_engine = EngineCaller::program,  // trainer/ray/vllm_engine.py: AsyncLLMEngine
     .has_models_apart = true,  // trainer/ray/launcher.py: an actor of Ray for each rank of a model
     // trainer/ray/ppo_actor.py, fit (lines 599 and 603) and broadcast_to_vllm (416 and 488);
     // ppo_critic.py, fit (286 and 290); utils/deepspeed/deepspeed_utils.py,

@@ -14,7 +14,8 @@
 namespace shardplan {
 
 /// The block `key` of `workload`, read by `table`, which is one of an engine's; nothing without it.
-/// What the engine is asked decides its defaults. The block's own reader checks that all keys are
+/// What the engine is decides its defaults; those that the GPU decides are 0 until choose_sizes
+/// (core/rollout/sizes.h). The block's own reader checks that all keys are
 /// known.
 std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_view key,
                                          const OptionTable<RolloutEngine>& table);

@@ -34,6 +34,7 @@
 #include "options/tables.h"
 #include "parallel/degrees.h"
 #include "parallel/sharding.h"
+#include "rollout/sizes.h"
 #include "trainers/bookkeeping.h"
 #include "trainers/problems.h"
 #include "trainers/registry.h"
@@ -127,6 +128,7 @@ class JobLoader {
     Workload& w = plan().workload;
     fit_length(reader_, "workload.engine", *w.generation.engine,
                w.sequence_length + w.generation.new_tokens);
+    choose_sizes(*w.generation.engine, plan().cluster.gpu, EngineCaller::server);
     check_serving(reader_, job_.model, plan());
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }

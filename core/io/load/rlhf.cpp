@@ -16,6 +16,7 @@
 #include "lowering/rlhf/lower.h"
 #include "options/tables.h"
 #include "parallel/shard.h"
+#include "rollout/sizes.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -318,6 +319,8 @@ class RlhfLoader {
     rlhf.generator = generator_of(RoleKind::actor, actor.plan, rollout_.has_value());
     rlhf.hybrid = hybrid_;
     rlhf.rollout = rollout_;
+    if (rlhf.rollout)
+      choose_sizes(*rlhf.rollout, actor.plan.cluster.gpu, actor.plan.trainer->starts_engine);
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
   }
 
@@ -355,6 +358,8 @@ class RlhfLoader {
     rlhf.judge =
         Judge{read_judge(own, sizes_.sequence),
               generator_of(RoleKind::reward, rlhf.roles.front().plan, true), rlhf.generation};
+    const Plan& actor = rlhf.roles.front().plan;
+    choose_sizes(rlhf.judge->engine, actor.cluster.gpu, actor.trainer->starts_engine);
     return check_judge(own, *rlhf.judge);
   }
 

@@ -346,7 +346,8 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
                 .find("workload.engine.tensor_parallel: 6 ranks cannot divide a width of 8960 "
                       "evenly; expected 2"),
             std::string::npos);
-  EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}}}}).find("max_num_seqs"),
+  EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}, {"max_num_seqs", 256}}}})
+                .find("max_num_seqs"),
             std::string::npos);
   EXPECT_NE(error({{"shared_prefix", 2048}}).find("are the whole prompt"), std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"max_model_length", 100}}}}).find("at least 2304"),
