@@ -24,6 +24,9 @@ struct EngineRunner {
   std::int64_t sequence_bytes = 0;  ///< of other states of a sequence that may run
   /// Its profile makes a few CUDA graphs, and takes what all will have off the share.
   bool graphs_in_share = false;
+  /// What stays beside the share once passes have run: what the allocator keeps, and what graphs
+  /// take more than that profile said.
+  std::int64_t kept_bytes = 0;
 };
 
 /// CUDA graphs that are made for many sizes of a pass, beside the share (core/rollout/graphs.h).
@@ -41,7 +44,12 @@ struct EngineHost {
   double pass_seconds = 0;    ///< of any pass: scheduled, started, its tokens taken in
   double scored_seconds = 0;  ///< beside it, of each sequence whose log-probabilities are asked for
   double sequence_seconds = 0;  ///< of each that runs: answered
-  double layer_seconds = 0;     ///< of each layer whose kernels no whole graph starts
+  double layer_seconds = 0;     ///< of each layer whose kernels no graph starts
+  double cut_seconds = 0;       ///< of each layer between whose graphs attention is started
+  /// Beside it where no graph starts the layer: the engine's own code for routed experts; for those
+  /// that all tokens take, which are within it and not compiled; to choose experts in groups.
+  double experts_seconds = 0, shared_seconds = 0, grouped_seconds = 0;
+  double request_seconds = 0;  ///< of a request that comes in
   /// Of a tensor that its loader is given alone (load_weights).
   double tensor_seconds = 0;
 };
@@ -158,8 +166,6 @@ struct EngineDescription {
   /// What the driver gives libraries and kernels between the first look at the GPU and the cache:
   /// taken off the share, and no tensor.
   std::int64_t library_bytes = 0;
-  /// What the allocator keeps beside the share once passes have run.
-  std::int64_t cached_bytes = 0;
   EngineGraphs graphs = {};
   EngineHost host = {};
   EngineSleep sleep = {};
@@ -200,15 +206,18 @@ inline constexpr EngineDescription kVllm{
     .runner = {.profiled_rows = 1,
                .holds_stream = true,
                .counter_bits = 33,
-               .sequence_bytes = 40 << 10},
+               .sequence_bytes = 40 << 10,
+               .kept_bytes = std::int64_t{256} << 20},
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     // It makes graphs too: profile_cudagraph_memory.
-    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .graphs_in_share = true},
+    .runner_of_experts = {.profiled_rows = 3,
+                          .holds_stream = true,
+                          .graphs_in_share = true,
+                          .kept_bytes = std::int64_t{544} << 20},
     .tables_of_positions = true,  // model_executor/layers/rotary_embedding/base.py
     .held_rows = 5,
     .library_bytes = std::int64_t{230} << 20,
-    .cached_bytes = std::int64_t{256} << 20,
     .graphs = {.most_tokens = 512,
                .cut_bytes = 141'000,
                .whole_bytes = 49'400,
@@ -217,6 +226,11 @@ inline constexpr EngineDescription kVllm{
              .scored_seconds = 0.205e-3,
              .sequence_seconds = 31e-6,
              .layer_seconds = 0.65e-3,
+             .cut_seconds = 0.50e-3,
+             .experts_seconds = 1.34e-3,
+             .shared_seconds = 0.20e-3,
+             .grouped_seconds = 1.95e-3,
+             .request_seconds = 1.0e-3,
              .tensor_seconds = 0.327e-3},
     .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
     .expert_rate = 0.3,  // docs/explanation/serving.md
@@ -367,6 +381,9 @@ struct RolloutEngine {
   /// Answers to each prompt of a workload (GRPO's group): with prefix_caching they share its
   /// blocks.
   std::int64_t completions = 1;
+  /// Tokens at which an answer is cut. Answers then end by themselves, as long as the workload says
+  /// in the mean. 0: all are as long as it says.
+  std::int64_t longest_answer = 0;
   bool prefix_caching = true;
   bool scores = false;  ///< answers come with the log-probabilities of their tokens
   /// Keys and values are read once for all heads of queries that share them. Kernels that do not
