@@ -106,6 +106,13 @@ constexpr std::array kRollout{
         {.key = "completions",
          .help = "answers to each prompt (GRPO's group), which share what the cache has of it",
          .integers = {1, 1 << 20}}),
+    option<&RolloutEngine::longest_answer>(
+        {.key = "longest_answer",
+         .help = "tokens at which an answer is cut; new_tokens is then their mean",
+         .doc = "tokens at which an answer is cut: answers end by themselves, `new_tokens` long in "
+                "the mean, and the longest is waited for",
+         .default_text = "all are `new_tokens` long",
+         .integers = {0, kLargestCount}}),
     option<&RolloutEngine::prefix_caching>(
         {.key = "prefix_caching",
          .help = "answers to the same prompt find its full blocks in the cache",

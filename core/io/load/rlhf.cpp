@@ -108,7 +108,7 @@ class RlhfLoader {
         sizes_.generation_batch = sizes_.micro_batch * sizes_.accumulation;
       sizes_.sequence = sizes_.prompt + sizes_.new_tokens;
       read_hybrid_engine();
-      rollout_ = read_rollout(work_, sizes_.sequence);
+      rollout_ = read_rollout(work_, sizes_.prompt, sizes_.new_tokens);
       if (rollout_ && hybrid_)
         work_.fail("rollout", "given beside a hybrid engine, which generates too", "one of both");
     } else {
