@@ -11,6 +11,8 @@
 #include "estimate/estimate.h"
 #include "load/hardware.h"
 #include "load/job.h"
+#include "rollout/engine.h"
+#include "serving/expert_products.h"
 #include "support/error_of.h"
 
 namespace shardplan::serving_test {
@@ -54,6 +56,26 @@ TEST(Serving, WhatPromptsShareIsThereOnce) {
   const Estimate shared = estimated(served({{"shared_prefix", 1024}}));
   EXPECT_EQ(shared.serving->room, (apart.serving->memory.blocks - 64) / ((1024 + 256) / 16));
   EXPECT_LT(shared.serving->first_token_seconds, apart.serving->first_token_seconds);
+}
+
+// 48 layers of experts: a pass of 1,024 tokens is started kernel by kernel, and the GPU waits; one
+// of 256 from graphs that are cut at attention.
+TEST(Serving, AFirstTokenWaitsForTheHostThatStartsExperts) {
+  const auto first = [](const char* model, int prompt) {
+    return estimated(served({{"prompt_length", prompt}}, "1xH200-141GB", Json{{"model", model}}))
+        .serving->first_token_seconds;
+  };
+  const EngineHost& host = kVllm.host;
+  const double come_and_go = host.request_seconds + host.pass_seconds;
+  EXPECT_NEAR(first("qwen3-30b-a3b", 1024),
+              come_and_go + 48 * (host.layer_seconds + host.experts_seconds), 1e-6);
+  EXPECT_NEAR(first("qwen3-30b-a3b", 256), come_and_go + 48 * host.cut_seconds, 1e-6);
+  // DeepSeek's choice in groups, and an expert that all tokens take.
+  const Model glm =
+      served({{"engine", Json{{"tensor_parallel", 8}}}}, "8xH200-141GB", Json{{"model", "glm-4.5"}})
+          .model;
+  EXPECT_TRUE(glm.facts.grouped_experts);
+  EXPECT_TRUE(experts_of(glm.segments[glm.segments.size() - 2], glm).shared);
 }
 
 TEST(Serving, MoreSequencesThanTheCacheHoldsDoNotFit) {

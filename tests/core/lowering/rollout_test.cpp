@@ -26,7 +26,8 @@ Json grpo() {
     "trainer": "trl", "precision": "bf16-autocast", "checkpointing": "full",
     "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 512,
                  "new_tokens": 512, "reference": "none",
-                 "rollout": {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 4096}}})",
+                 "rollout": {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 4096,
+                             "max_num_seqs": 256}}})",
                     "grpo");
 }
 
