@@ -274,7 +274,7 @@ double ServedNetwork::starting(const EngineLoad& load) const {
   const auto layers = static_cast<double>(model().facts.layers);
   if (graphs && tokens <= static_cast<double>(most_in_cut_graph(engine)))
     return layers * host.cut_seconds;
-  double seconds = layers * host.layer_seconds;
+  double seconds = layers * (graphs ? host.layer_seconds : host.eager_seconds);
   for (const Segment& segment : model().segments) {
     const LayerExperts experts = experts_of(segment, model());
     if (experts.experts <= 0) continue;
@@ -285,14 +285,14 @@ double ServedNetwork::starting(const EngineLoad& load) const {
   return seconds;
 }
 
-/// A pass that a host starts takes as long as the host, whichever part of it takes longest:
-/// starting the pass and taking its tokens in; answers, which are another process's; its layers.
+/// A pass that a host starts takes as long as the host, whichever of two processes takes longer:
+/// the one that starts the pass with its layers and takes its tokens in, or the one that answers.
 double ServedNetwork::waited_for(const EngineLoad& load) const {
   const RolloutEngine& engine = *plan_.workload.generation.engine;
   const EngineHost& host = engine.engine->host;
   const double scores = engine.scores ? host.scored_seconds : 0;
-  return std::max({host.pass_seconds + load.decoding * scores,
-                   load.decoding * host.sequence_seconds, starting(load)});
+  return std::max(host.pass_seconds + load.decoding * scores + starting(load),
+                  load.decoding * host.sequence_seconds);
 }
 
 EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
