@@ -13,6 +13,7 @@
 #include "serving/answer_lengths.h"
 #include "serving/cache_room.h"
 #include "serving/engine_pass.h"
+#include "serving/queue.h"
 #include "timing/timeline.h"
 #include "trainers/description.h"
 
@@ -113,14 +114,7 @@ void add_ending(TimeEstimate& sum, const ServedNetwork& network, const Answers& 
   if (waiting > 0)
     add(sum, network.time_of({.decoding = together, .context = a.prompt + a.answer}),
         waiting * a.answer / together);
-  const double end = a.lengths.longest_of(a.of_all);
-  constexpr int kParts = 24;
-  for (int i = 0; i < kParts; ++i) {
-    const double from = end * i / kParts, to = end * (i + 1) / kParts;
-    const double running = std::max(1.0, a.lengths.running_between(together, from, to));
-    add(sum, network.time_of({.decoding = running, .context = a.prompt + (from + to) / 2}),
-        to - from);
-  }
+  add(sum, ending_passes(network, a.lengths, together, a.of_all, a.prompt), 1);
 }
 
 /// Time at the GPU's peak rate of what its sequences compute: an engine's products are the

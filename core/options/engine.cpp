@@ -58,6 +58,15 @@ constexpr OptionInfo kModelLength{.key = "max_model_length",
                                   .kind = OptionKind::integer,
                                   .integers = {1, kLargestCount}};
 
+constexpr OptionInfo kLongest{
+    .key = "longest_answer",
+    .help = "tokens at which an answer is cut; new_tokens is then their mean",
+    .doc =
+        "tokens at which an answer is cut: answers end by themselves, `new_tokens` long in the "
+        "mean, and the longest is waited for",
+    .default_text = "all are `new_tokens` long",
+    .integers = {0, kLargestCount}};
+
 constexpr OptionInfo with_flag(OptionInfo option, std::string_view flag,
                                std::string_view also = {}) {
   option.flag = flag;
@@ -106,13 +115,7 @@ constexpr std::array kRollout{
         {.key = "completions",
          .help = "answers to each prompt (GRPO's group), which share what the cache has of it",
          .integers = {1, 1 << 20}}),
-    option<&RolloutEngine::longest_answer>(
-        {.key = "longest_answer",
-         .help = "tokens at which an answer is cut; new_tokens is then their mean",
-         .doc = "tokens at which an answer is cut: answers end by themselves, `new_tokens` long in "
-                "the mean, and the longest is waited for",
-         .default_text = "all are `new_tokens` long",
-         .integers = {0, kLargestCount}}),
+    option<&RolloutEngine::longest_answer>(kLongest),
     option<&RolloutEngine::prefix_caching>(
         {.key = "prefix_caching",
          .help = "answers to the same prompt find its full blocks in the cache",
@@ -147,6 +150,7 @@ constexpr std::array kServing{
              "requests that wait when it starts, as a benchmark's do, and no others come; 0: they "
              "keep coming",
          .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::longest_answer>(with_flag(kLongest, "--longest-answer")),
     option<&RolloutEngine::cuda_graphs>(
         {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
     option<&RolloutEngine::grouped_reads>(

@@ -38,6 +38,15 @@ std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_vie
   return engine;
 }
 
+void check_longest(ObjectReader& workload, std::string_view key, const RolloutEngine& engine,
+                   std::int64_t answer) {
+  if (engine.longest_answer == 0 || engine.longest_answer >= answer) return;
+  workload.fail(fmt::format("{}.longest_answer", key),
+                fmt::format("{} tokens, and answers have {} in the mean (new_tokens)",
+                            engine.longest_answer, answer),
+                fmt::format("at least {}", answer));
+}
+
 void fit_length(ObjectReader& workload, std::string_view key, RolloutEngine& engine,
                 std::int64_t sequence) {
   if (engine.model_length == 0) engine.model_length = sequence;

@@ -20,6 +20,11 @@ namespace shardplan {
 std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_view key,
                                          const OptionTable<RolloutEngine>& table);
 
+/// Answers have `answer` tokens in the mean. Throws InputError where the longest is said to have
+/// less.
+void check_longest(ObjectReader& workload, std::string_view key, const RolloutEngine& engine,
+                   std::int64_t answer);
+
 /// `sequence` tokens are in the longest sequence: 0 leaves an open length open. Throws InputError
 /// where the engine's own length is less.
 void fit_length(ObjectReader& workload, std::string_view key, RolloutEngine& engine,

@@ -102,11 +102,7 @@ std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t p
                                           std::int64_t answer) {
   auto engine = read_engine(workload, "rollout", rollout_table());
   if (!engine) return engine;
-  if (engine->longest_answer > 0 && engine->longest_answer < answer)
-    workload.fail("rollout.longest_answer",
-                  fmt::format("{} tokens, and answers have {} in the mean (new_tokens)",
-                              engine->longest_answer, answer),
-                  fmt::format("at least {}", answer));
+  check_longest(workload, "rollout", *engine, answer);
   fit_length(workload, "rollout", *engine,
              checked_add(prompt, std::max(answer, engine->longest_answer)));
   return engine;
