@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
 #include "load/model.h"
@@ -319,9 +320,19 @@ class RlhfLoader {
     rlhf.generator = generator_of(RoleKind::actor, actor.plan, rollout_.has_value());
     rlhf.hybrid = hybrid_;
     rlhf.rollout = rollout_;
-    if (rlhf.rollout)
+    if (rlhf.rollout) {
+      ask_for_sizes(*rlhf.rollout, *actor.plan.trainer);
       choose_sizes(*rlhf.rollout, actor.plan.cluster.gpu, actor.plan.trainer->starts_engine);
+    }
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
+  }
+
+  /// What the trainer asks for where the job does not say it.
+  void ask_for_sizes(RolloutEngine& engine, const TrainerDescription& trainer) const {
+    if (!engine.at().shares_gpus || trainer.engine_tokens == 0) return;
+    if (engine.batched_tokens == 0) engine.batched_tokens = trainer.engine_tokens;
+    if (engine.sequences == 0)
+      engine.sequences = checked_mul(sizes_.generation_batch, engine.tensor_parallel);
   }
 
   /// A model with a cache, as its trainer runs it or as an engine of its own does, into whose
