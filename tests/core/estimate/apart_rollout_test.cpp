@@ -68,6 +68,19 @@ TEST(ApartRollout, TakesTurnsUnlessAnswersMayBeBehind) {
   EXPECT_EQ(std::min(ahead.groups->trainer_waits, ahead.groups->engine_waits), 0);
 }
 
+/// Over which weights go to the engines: the trainer's first rank is in a group with all of theirs.
+/// How many engines is not known without their GPUs.
+TEST(ApartRollout, CountsTheCommunicatorOfTheHandover) {
+  const auto taken = [](const std::string& rollout) {
+    const Job job = job_of(rollout);
+    return estimate_rlhf(*job.rlhf, load_calibration()).device.point;
+  };
+  const std::int64_t group =
+      taken(separate(R"("gpus": 8)")) - taken(separate(R"("sleep_level": 0)"));
+  EXPECT_GT(group, std::int64_t{50} << 20);
+  EXPECT_LT(group, std::int64_t{1} << 30);
+}
+
 /// Answers that end by themselves: as the batch falls, passes get cheaper, but the longest answer
 /// has one for each of its tokens.
 TEST(ApartRollout, WaitsForTheLongestAnswer) {
