@@ -39,18 +39,6 @@ std::int64_t message_bytes(const RolloutEngine& engine, const Cluster& cluster) 
                                   : std::max<std::int64_t>(1, cluster.gpu.usable.count() / 50);
 }
 
-/// The trainer's ranks that take part, and all of the engines'.
-GroupShape broadcast_group(const Rlhf& rlhf) {
-  const RolloutEngine& engine = *rlhf.rollout;
-  const Plan& plan = rlhf.roles.front().plan;
-  const Cluster own = engine_cluster(engine, plan.cluster);
-  const bool all = plan.trainer->apart_handover.all_ranks;
-  const std::int64_t machines = all ? plan.cluster.nodes : 1;
-  return {.ranks = checked_add(all ? plan.cluster.world() : 1, *engine.gpus),
-          .nodes = engine.same_machines ? std::max(machines, own.nodes)
-                                        : checked_add(machines, own.nodes)};
-}
-
 }  // namespace
 
 Cluster engine_cluster(const RolloutEngine& engine, const Cluster& trainer) {
@@ -59,6 +47,17 @@ Cluster engine_cluster(const RolloutEngine& engine, const Cluster& trainer) {
   own.gpus_per_node = std::min(*engine.gpus, trainer.gpus_per_node);
   own.nodes = ceil_div(*engine.gpus, own.gpus_per_node);
   return own;
+}
+
+GroupShape handover_group(const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  const Plan& plan = rlhf.roles.front().plan;
+  const Cluster own = engine_cluster(engine, plan.cluster);
+  const bool all = plan.trainer->apart_handover.all_ranks;
+  const std::int64_t machines = all ? plan.cluster.nodes : 1;
+  return {.ranks = checked_add(all ? plan.cluster.world() : 1, *engine.gpus),
+          .nodes = engine.same_machines ? std::max(machines, own.nodes)
+                                        : checked_add(machines, own.nodes)};
 }
 
 double loading_seconds(const Model& model, const RolloutEngine& engine, bool single_experts) {
@@ -74,7 +73,7 @@ void add_broadcast(TimeEstimate& sum, const Rlhf& rlhf, const TimeRates& rates) 
       handed(actor.model, size_of(rlhf.generation.precision.compute), how.single_experts);
   Event event;
   event.kind = Event::Kind::collective;
-  const GroupShape group = broadcast_group(rlhf);
+  const GroupShape group = handover_group(rlhf);
   // Where the sender is its node's only rank, all goes out by its own adapter, and on from there as
   // fast; with the others there it goes out by all of theirs.
   const bool alone = !how.all_ranks && group.nodes > 1 && !rlhf.rollout->same_machines;

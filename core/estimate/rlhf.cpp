@@ -9,6 +9,8 @@
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
+#include "estimate/handover_time.h"
+#include "estimate/nccl_memory.h"
 #include "estimate/rollout_time.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
@@ -86,6 +88,15 @@ ReservedRuns allocator_run(const Plan& plan, const Calibration& calibration,
   return std::move(allocator_runs(plan, calibration, all).front());
 }
 
+/// Of the communicator over which weights go to engines on GPUs of their own. The trainer's first
+/// rank has it.
+std::int64_t handover_communicator(const Rlhf& rlhf, const Calibration& calibration) {
+  if (!rlhf.rollout || rlhf.rollout->at().shares_gpus || !rlhf.rollout->gpus) return 0;
+  const FrameworkKind kind = rlhf.roles.front().plan.framework.kind;
+  return communicator_bytes({"rollout", handover_group(rlhf), true, {}},
+                            calibration.overhead_of(kind).nccl);
+}
+
 }  // namespace
 
 namespace {
@@ -124,6 +135,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     time.unknown_because = *unknown_because;
   }
   Program program = lower_rlhf(rlhf);
+  program.communicator_bytes += handover_communicator(rlhf, calibration);
   Plan iteration = plan;  // the margins and errors are those of iterations, not of the actor's step
   iteration.workload.kind = WorkKind::rlhf;
   const ReservedRuns runs = allocator_run(iteration, calibration, program);

@@ -10,8 +10,10 @@
 #include "lowering/inference/generate.h"
 #include "lowering/rank_model.h"
 #include "rollout/packed_products.h"
+#include "serving/answer_lengths.h"
 #include "serving/cache_room.h"
 #include "serving/engine_pass.h"
+#include "serving/queue.h"
 #include "timing/timeline.h"
 #include "trainers/description.h"
 
@@ -24,6 +26,8 @@ struct Answers {
   std::int64_t at_once = 0;    ///< for which the cache has room to their last token
   double most_tokens = 0;      ///< of prompts in a pass
   double prompt = 0, answer = 0;
+  AnswerLengths lengths;
+  double of_all = 0;  ///< answers of all engines: the longest of them is waited for
   CacheRoom room;
 };
 
@@ -57,12 +61,16 @@ Answers answers_of(const Rlhf& rlhf) {
   const std::int64_t sequences =
       ceil_div(checked_mul(checked_mul(trainer.data_ranks(), w.micro_batch), batches_at_once(rlhf)),
                engines);
-  Answers a{.room = CacheRoom(sharing(rlhf, engines, sequences), w)};
+  const auto mean = static_cast<double>(w.generation.new_tokens);
+  const auto longest = static_cast<double>(engine.longest_answer);
+  Answers a{.lengths = AnswerLengths(mean, longest),
+            .room = CacheRoom(sharing(rlhf, engines, sequences), w)};
+  a.of_all = static_cast<double>(checked_mul(sequences, engines));
   a.sequences = sequences;
   a.at_once = std::clamp<std::int64_t>(a.room.sequences_in(memory.blocks), 1, engine.sequences);
   a.most_tokens = static_cast<double>(engine.batched_tokens);
   a.prompt = static_cast<double>(w.sequence_length);
-  a.answer = static_cast<double>(w.generation.new_tokens);
+  a.answer = mean;
   return a;
 }
 
@@ -75,10 +83,9 @@ void add(TimeEstimate& sum, const EnginePassTime& pass, double times) {
   sum.idle_seconds += times * pass.host;
 }
 
-/// So many sequences together, so many times: their prompts in full passes, then a pass for each
-/// token.
-void add_portions(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
-                  std::int64_t sequences, double portions) {
+/// Prompts of so many sequences, in full passes.
+void add_prompts(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                 std::int64_t sequences, double portions) {
   const auto tokens = static_cast<double>(a.room.prompt_tokens(sequences));
   const double full = std::floor(tokens / a.most_tokens);
   const auto prompts = [&](double taken) {
@@ -86,9 +93,28 @@ void add_portions(TimeEstimate& sum, const ServedNetwork& network, const Answers
   };
   if (full > 0) add(sum, prompts(a.most_tokens), full * portions);
   if (tokens > full * a.most_tokens) add(sum, prompts(tokens - full * a.most_tokens), portions);
+}
+
+/// So many sequences together, so many times: their prompts, then a pass for each token.
+void add_portions(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                  std::int64_t sequences, double portions) {
+  add_prompts(sum, network, a, sequences, portions);
   const EngineLoad decoding{.decoding = static_cast<double>(sequences),
                             .context = a.prompt + a.answer / 2};
   add(sum, network.time_of(decoding), a.answer * portions);
+}
+
+/// Answers that end by themselves. While some wait, as many run as have room, for another takes the
+/// place of each that ends. The last of them have as much left as if they began together: fewer and
+/// fewer run, until the longest of all engines' ends.
+void add_ending(TimeEstimate& sum, const ServedNetwork& network, const Answers& a) {
+  add_prompts(sum, network, a, a.sequences, 1);
+  const auto together = static_cast<double>(std::min(a.sequences, a.at_once));
+  const double waiting = static_cast<double>(a.sequences) - together;
+  if (waiting > 0)
+    add(sum, network.time_of({.decoding = together, .context = a.prompt + a.answer}),
+        waiting * a.answer / together);
+  add(sum, ending_passes(network, a.lengths, together, a.of_all, a.prompt), 1);
 }
 
 /// Time at the GPU's peak rate of what its sequences compute: an engine's products are the
@@ -164,9 +190,13 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   const Answers a = answers_of(rlhf);
   TimeEstimate sum;
   const std::int64_t portions = a.sequences / a.at_once;
-  if (portions > 0) add_portions(sum, network, a, a.at_once, static_cast<double>(portions));
   const std::int64_t rest = a.sequences % a.at_once;
-  if (rest > 0) add_portions(sum, network, a, rest, 1);
+  if (engine.longest_answer > 0) {
+    add_ending(sum, network, a);
+  } else {
+    if (portions > 0) add_portions(sum, network, a, a.at_once, static_cast<double>(portions));
+    if (rest > 0) add_portions(sum, network, a, rest, 1);
+  }
   add_idle(sum, host_seconds(rlhf, a));
   sum.mfu = sum.hfu =
       busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;

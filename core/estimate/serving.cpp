@@ -36,13 +36,16 @@ void count_sequences(ServingEstimate& s, const Plan& plan) {
   }
 }
 
-/// A prompt alone, in passes of as many tokens as the engine takes at once.
+/// A prompt alone, in passes of as many tokens as the engine takes at once. Its token is handed out
+/// when the next pass is started (vllm/v1/engine/core.py, step_with_batch_queue).
 double first_token(const ServedNetwork& network, const Plan& plan, double beside, double context) {
   const Workload& w = plan.workload;
   const RolloutEngine& engine = *w.generation.engine;
   const auto most = std::max(1.0, static_cast<double>(engine.batched_tokens) - beside);
   auto past = static_cast<double>(w.generation.shared_prefix);
-  double left = static_cast<double>(w.sequence_length) - past, seconds = 0;
+  const EngineHost& host = engine.engine->host;
+  double left = static_cast<double>(w.sequence_length) - past;
+  double seconds = host.request_seconds + host.pass_seconds;
   while (left > 0) {
     const double tokens = std::min(left, most);
     seconds += network.time_of({beside, context, tokens, tokens, past}).seconds();

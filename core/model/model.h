@@ -133,6 +133,8 @@ struct ModelFacts {
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
   /// Dynamo breaks its graph in front of the loss, which is one of its own in a compiled step.
   bool breaks_before_loss = false;
+  /// Experts are chosen in groups (n_group): what vLLM and SGLang have a function of its own for.
+  bool grouped_experts = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };
 

@@ -35,7 +35,7 @@ constexpr OptionInfo kShare{
         "share of a GPU's memory that it takes, and of which its cache is what the rest "
         "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache; of "
         "TensorRT-LLM, `free_gpu_memory_fraction`, of what is free, for its cache",
-    .default_text = "0.92; of SGLang 0.88, of TensorRT-LLM 0.9",
+    .default_text = "0.92; of TensorRT-LLM 0.9, of SGLang by the GPU",
     .numbers = {0.01, 1}};
 constexpr OptionInfo kTensorParallel{
     .key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}};
@@ -45,16 +45,27 @@ constexpr OptionInfo kBlock{.key = "block_size",
                             .integers = {1, 1 << 16}};
 constexpr OptionInfo kBatchedTokens{.key = "max_num_batched_tokens",
                                     .help = "tokens of one of its passes at most",
+                                    .default_text = "of vLLM and SGLang by the GPU; 8192",
                                     .integers = {1, 1 << 24}};
-constexpr OptionInfo kSequences{.key = "max_num_seqs",
-                                .help = "sequences that it runs at once at most",
-                                .default_text = "256; of TensorRT-LLM 2048",
-                                .integers = {1, 1 << 20}};
+constexpr OptionInfo kSequences{
+    .key = "max_num_seqs",
+    .help = "sequences that it runs at once at most",
+    .default_text = "of vLLM by the GPU; of SGLang 256, of TensorRT-LLM 2048",
+    .integers = {1, 1 << 20}};
 constexpr OptionInfo kModelLength{.key = "max_model_length",
                                   .help = "tokens of a sequence at most",
                                   .default_text = "prompt and new tokens",
                                   .kind = OptionKind::integer,
                                   .integers = {1, kLargestCount}};
+
+constexpr OptionInfo kLongest{
+    .key = "longest_answer",
+    .help = "tokens at which an answer is cut; new_tokens is then their mean",
+    .doc =
+        "tokens at which an answer is cut: answers end by themselves, `new_tokens` long in the "
+        "mean, and the longest is waited for",
+    .default_text = "all are `new_tokens` long",
+    .integers = {0, kLargestCount}};
 
 constexpr OptionInfo with_flag(OptionInfo option, std::string_view flag,
                                std::string_view also = {}) {
@@ -104,6 +115,7 @@ constexpr std::array kRollout{
         {.key = "completions",
          .help = "answers to each prompt (GRPO's group), which share what the cache has of it",
          .integers = {1, 1 << 20}}),
+    option<&RolloutEngine::longest_answer>(kLongest),
     option<&RolloutEngine::prefix_caching>(
         {.key = "prefix_caching",
          .help = "answers to the same prompt find its full blocks in the cache",
@@ -138,6 +150,7 @@ constexpr std::array kServing{
              "requests that wait when it starts, as a benchmark's do, and no others come; 0: they "
              "keep coming",
          .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::longest_answer>(with_flag(kLongest, "--longest-answer")),
     option<&RolloutEngine::cuda_graphs>(
         {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
     option<&RolloutEngine::grouped_reads>(

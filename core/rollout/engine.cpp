@@ -202,12 +202,13 @@ void add_activations(EngineMemory& m, const RolloutEngine& engine, const Model& 
   const std::int64_t counters = counter_bytes(engine, generator, runner);
   const std::int64_t graphs = graph_bytes(engine, generator, plan.cluster.gpu);
   const std::int64_t products = e.library_bytes > 0 ? cublas_workspace(plan.cluster.gpu) : 0;
-  m.outside = e.cached_bytes;
+  m.outside = runner.kept_bytes;
   if (!runner.graphs_in_share) m.outside = checked_add(m.outside, graphs);
   if (!e.counters_in_share) m.outside = checked_add(m.outside, counters);
   const std::int64_t profiled =
       checked_add(profiled_bytes(engine, generator, plan, runner), products);
-  m.activations = checked_add(checked_add(profiled, e.cached_bytes), checked_add(graphs, counters));
+  m.activations =
+      checked_add(checked_add(profiled, runner.kept_bytes), checked_add(graphs, counters));
   m.asleep = e.library_bytes > 0 ? checked_add(graphs, 2 * products) : m.activations;
 }
 

@@ -24,6 +24,9 @@ struct EngineRunner {
   std::int64_t sequence_bytes = 0;  ///< of other states of a sequence that may run
   /// Its profile makes a few CUDA graphs, and takes what all will have off the share.
   bool graphs_in_share = false;
+  /// What stays beside the share once passes have run: what the allocator keeps, and what graphs
+  /// take more than that profile said.
+  std::int64_t kept_bytes = 0;
 };
 
 /// CUDA graphs that are made for many sizes of a pass, beside the share (core/rollout/graphs.h).
@@ -41,7 +44,13 @@ struct EngineHost {
   double pass_seconds = 0;    ///< of any pass: scheduled, started, its tokens taken in
   double scored_seconds = 0;  ///< beside it, of each sequence whose log-probabilities are asked for
   double sequence_seconds = 0;  ///< of each that runs: answered
-  double layer_seconds = 0;     ///< of each layer whose kernels no whole graph starts
+  /// Beside that of a pass, of each layer: whose modules run one by one, where there are no graphs;
+  /// whose compiled kernels are started; between whose graphs attention is started.
+  double eager_seconds = 0, layer_seconds = 0, cut_seconds = 0;
+  /// Beside it where no graph starts the layer: the engine's own code for routed experts; for those
+  /// that all tokens take, which are within it and not compiled; to choose experts in groups.
+  double experts_seconds = 0, shared_seconds = 0, grouped_seconds = 0;
+  double request_seconds = 0;  ///< of a request: it comes in, its first token goes out
   /// Of a tensor that its loader is given alone (load_weights).
   double tensor_seconds = 0;
 };
@@ -76,15 +85,66 @@ inline constexpr ExpertKernel kVllmExperts{
     .memory_share = 0.9,
     .seconds = 3.5e-6};
 
+/// Who makes an engine, as vLLM tells them apart (usage/usage_lib.py).
+enum class EngineCaller : std::uint8_t {
+  library,  ///< a program with the engine inside (the class LLM)
+  server,   ///< `vllm serve`
+  program,  ///< a program that starts its asynchronous engine
+};
+
+/// Sequences at once and tokens of a pass, at most.
+struct PassSizes {
+  std::int64_t sequences = 0, tokens = 0;
+};
+
+/// What an engine chooses where nobody says it, on GPUs of so much memory and more.
+struct EngineSizes {
+  std::int64_t least_bytes = 0;
+  std::array<PassSizes, 3> of_caller = {};  ///< by EngineCaller
+  /// Sequences of the largest CUDA graph, of engines on up to three GPUs and on more. 0: not by the
+  /// GPU.
+  std::int64_t graphs = 0, graphs_of_many = 0;
+};
+
+/// What a share of weights and cache leaves, where nobody says the share.
+struct EngineReserve {
+  std::int64_t bytes = 0;  ///< 0: the share is the same on all GPUs
+  double token_bytes = 0;  ///< of each of a pass
+  std::int64_t least_tokens = 0;
+  std::int64_t gpu_bytes = 0;  ///< of each that the engine has
+  /// At least so much of GPUs with more than so much.
+  std::int64_t least_bytes = 0, large_gpu = 0;
+};
+
+/// vllm/engine/arg_utils.py, get_batch_defaults; config/scheduler.py of the asynchronous engine.
+inline constexpr std::array<EngineSizes, 5> kVllmSizes{
+    {{std::int64_t{70} << 30, {{{1024, 16384}, {1024, 8192}, {128, 2048}}}},
+     {0, {{{256, 8192}, {256, 2048}, {128, 2048}}}}}};
+
+/// sglang/srt/server_args.py, _handle_gpu_memory_settings. Its sequences at once follow from its
+/// cache (2,048 to 4,096), which is not modelled.
+inline constexpr std::array<EngineSizes, 5> kSglangSizes = [] {
+  const auto row = [](std::int64_t gib, std::int64_t tokens, std::int64_t graphs,
+                      std::int64_t of_many) {
+    const PassSizes all{256, tokens};
+    return EngineSizes{gib << 30, {{all, all, all}}, graphs, of_many};
+  };
+  return std::array<EngineSizes, 5>{row(160, 16384, 512, 512), row(60, 8192, 256, 512),
+                                    row(35, 4096, 32, 160), row(20, 2048, 24, 80),
+                                    row(0, 2048, 8, 8)};
+}();
+
 /// What an engine does unless it is told otherwise.
 struct EngineDescription {
   std::string_view name;     ///< in jobs
   std::string_view words;    ///< with the version that was read
   double utilization = 0.9;  ///< of the GPU's memory
   std::int64_t block_tokens = 16;
-  std::int64_t block_step = 1;         ///< blocks have a multiple of so many tokens
-  std::int64_t batched_tokens = 8192;  ///< of one pass at most, which its profile runs
-  std::int64_t sequences = 256;        ///< at once at most
+  std::int64_t block_step = 1;            ///< blocks have a multiple of so many tokens
+  std::int64_t batched_tokens = 8192;     ///< of one pass at most, which its profile runs
+  std::int64_t sequences = 256;           ///< at once at most
+  std::array<EngineSizes, 5> sizes = {};  ///< largest GPUs first; none: those two, everywhere
+  EngineReserve reserve = {};
   std::int64_t vocabulary_multiple = 64;
   /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
   /// one: logits, their log-softmax, probabilities, and as many random numbers.
@@ -107,8 +167,6 @@ struct EngineDescription {
   /// What the driver gives libraries and kernels between the first look at the GPU and the cache:
   /// taken off the share, and no tensor.
   std::int64_t library_bytes = 0;
-  /// What the allocator keeps beside the share once passes have run.
-  std::int64_t cached_bytes = 0;
   EngineGraphs graphs = {};
   EngineHost host = {};
   EngineSleep sleep = {};
@@ -142,21 +200,25 @@ inline constexpr EngineDescription kVllm{
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
     .block_step = 16,     // v1/attention/backends/flash_attn.py, get_supported_kernel_block_sizes
+    .sizes = kVllmSizes,
     // v1/worker/gpu/sample: sampler.py, apply_sampling_params; penalties.py, counts in 32 bits and
     // a mask. The rest is fitted to what vLLM 0.25 was measured to take on an H100:
     // docs/explanation/serving.md.
     .runner = {.profiled_rows = 1,
                .holds_stream = true,
                .counter_bits = 33,
-               .sequence_bytes = 40 << 10},
+               .sequence_bytes = 40 << 10,
+               .kept_bytes = std::int64_t{256} << 20},
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     // It makes graphs too: profile_cudagraph_memory.
-    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .graphs_in_share = true},
+    .runner_of_experts = {.profiled_rows = 3,
+                          .holds_stream = true,
+                          .graphs_in_share = true,
+                          .kept_bytes = std::int64_t{544} << 20},
     .tables_of_positions = true,  // model_executor/layers/rotary_embedding/base.py
     .held_rows = 5,
     .library_bytes = std::int64_t{230} << 20,
-    .cached_bytes = std::int64_t{256} << 20,
     .graphs = {.most_tokens = 512,
                .cut_bytes = 141'000,
                .whole_bytes = 49'400,
@@ -164,7 +226,13 @@ inline constexpr EngineDescription kVllm{
     .host = {.pass_seconds = 2.23e-3,
              .scored_seconds = 0.205e-3,
              .sequence_seconds = 31e-6,
-             .layer_seconds = 0.65e-3,
+             .eager_seconds = 0.58e-3,
+             .layer_seconds = 0.51e-3,
+             .cut_seconds = 0.30e-3,
+             .experts_seconds = 1.36e-3,
+             .shared_seconds = 0.79e-3,
+             .grouped_seconds = 0.74e-3,
+             .request_seconds = 3.7e-3,
              .tensor_seconds = 0.327e-3},
     .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
     .expert_rate = 0.3,  // docs/explanation/serving.md
@@ -194,6 +262,7 @@ inline constexpr EngineDescription kVllm11{
     .words = "vLLM 0.11",
     .utilization = 0.9,
     .block_step = 16,
+    .sizes = kVllmSizes,
     .runner = {.profiled_rows = 3, .holds_stream = true},
     .runner_of_experts = {.profiled_rows = 3, .holds_stream = true},
     .expert_rate = 0.3,
@@ -208,8 +277,15 @@ inline constexpr EngineDescription kVllm11{
 inline constexpr EngineDescription kSglang{
     .name = "sglang",
     .words = "SGLang 0.5",
-    .utilization = 0.88,  // server_args.py, where the GPU is not known
+    .utilization = 0.88,  // where the GPU is not known
     .block_tokens = 1,
+    .sizes = kSglangSizes,
+    .reserve = {.bytes = std::int64_t{512} << 20,
+                .token_bytes = 1.5 * (1 << 20),
+                .least_tokens = 2048,
+                .gpu_bytes = std::int64_t{128} << 20,
+                .least_bytes = std::int64_t{10} << 30,
+                .large_gpu = std::int64_t{60} << 30},
     .share_is_static = true,
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
     .expert_rate = 0.3,                    // the same kernel
@@ -301,10 +377,15 @@ struct RolloutEngine {
   std::int64_t block_tokens = kVllm.block_tokens;
   std::int64_t batched_tokens = kVllm.batched_tokens;
   std::int64_t sequences = kVllm.sequences;
+  /// Of the largest CUDA graph; 0: as many as it has at once, or as the engine's graphs say.
+  std::int64_t graph_sequences = 0;
   std::int64_t model_length = 0;  ///< tokens of a sequence at most; 0: prompt and new ones
   /// Answers to each prompt of a workload (GRPO's group): with prefix_caching they share its
   /// blocks.
   std::int64_t completions = 1;
+  /// Tokens at which an answer is cut. Answers then end by themselves, as long as the workload says
+  /// in the mean. 0: all are as long as it says.
+  std::int64_t longest_answer = 0;
   bool prefix_caching = true;
   bool scores = false;  ///< answers come with the log-probabilities of their tokens
   /// Keys and values are read once for all heads of queries that share them. Kernels that do not

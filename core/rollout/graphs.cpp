@@ -18,11 +18,6 @@ std::int64_t sizes_up_to(std::int64_t tokens) {
   return tokens < kFine ? sizes : sizes + 1 + (tokens - kFine) / 16;
 }
 
-/// Graphs of passes that take prompts, too, are cut at attention.
-std::int64_t most_tokens(const RolloutEngine& engine) {
-  return std::min(engine.engine->graphs.most_tokens, 2 * engine.sequences);
-}
-
 /// Heads and their width, as the parameters have them.
 std::int64_t query_width(const Model& model) {
   std::int64_t width = 0;
@@ -35,17 +30,27 @@ std::int64_t query_width(const Model& model) {
 
 }  // namespace
 
+/// Graphs of passes that take prompts, too, are cut at attention.
+std::int64_t most_in_cut_graph(const RolloutEngine& engine) {
+  return std::min(engine.engine->graphs.most_tokens, 2 * engine.sequences);
+}
+
 std::int64_t most_in_graph(const RolloutEngine& engine) {
-  return std::min(most_tokens(engine), engine.sequences);
+  return std::min(most_in_cut_graph(engine), engine.sequences);
 }
 
 std::int64_t graph_bytes(const RolloutEngine& engine, const Model& generator, const Gpu& gpu) {
   const EngineDescription& e = *engine.engine;
   if (!engine.cuda_graphs) return 0;
-  if (e.graphs.most_tokens == 0) return checked_mul(e.graph_bytes, engine.sequences);
+  if (e.graphs.most_tokens == 0) {
+    const std::int64_t most = engine.graph_sequences > 0
+                                  ? std::min(engine.graph_sequences, engine.sequences)
+                                  : engine.sequences;
+    return checked_mul(e.graph_bytes, most);
+  }
   const std::int64_t whole = most_in_graph(engine);
   const std::int64_t of_layer =
-      checked_add(checked_mul(sizes_up_to(most_tokens(engine)), e.graphs.cut_bytes),
+      checked_add(checked_mul(sizes_up_to(most_in_cut_graph(engine)), e.graphs.cut_bytes),
                   checked_mul(sizes_up_to(whole), e.graphs.whole_bytes));
   constexpr double kFloat = 4;
   const double parts = e.graphs.attention_parts * kFloat * static_cast<double>(whole) *

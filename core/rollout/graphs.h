@@ -12,6 +12,9 @@ namespace shardplan {
 /// all of them share.
 std::int64_t graph_bytes(const RolloutEngine& engine, const Model& generator, const Gpu& gpu);
 
+/// Tokens of the largest pass whose layers graphs start between attention.
+std::int64_t most_in_cut_graph(const RolloutEngine& engine);
+
 /// Sequences of the largest graph that starts a whole pass.
 std::int64_t most_in_graph(const RolloutEngine& engine);
 

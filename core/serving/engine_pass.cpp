@@ -260,18 +260,39 @@ void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) 
   time.attention += one * load.prompt_tokens / load.prompt_length;
 }
 
-/// A pass that a host starts takes as long as the host, whichever part of it takes longest:
-/// starting the pass and taking its tokens in; answers, which are another process's; layers that no
-/// graph of a whole pass starts, as those of passes with prompts.
+/// Starting the layers of a pass that no whole graph starts, as those of passes with prompts. Up to
+/// the largest graph they are cut at attention; above, each kernel is started, and experts are code
+/// of the engine's own between what is compiled (vllm/model_executor/layers/fused_moe/runner/
+/// moe_runner.py, _moe_forward).
+double ServedNetwork::starting(const EngineLoad& load) const {
+  const RolloutEngine& engine = *plan_.workload.generation.engine;
+  const EngineHost& host = engine.engine->host;
+  const double tokens = load.decoding + load.prompt_tokens;
+  const bool graphs = engine.cuda_graphs;
+  if (graphs && load.prompt_tokens <= 0 && tokens <= static_cast<double>(most_in_graph(engine)))
+    return 0;
+  const auto layers = static_cast<double>(model().facts.layers);
+  if (graphs && tokens <= static_cast<double>(most_in_cut_graph(engine)))
+    return layers * host.cut_seconds;
+  double seconds = layers * (graphs ? host.layer_seconds : host.eager_seconds);
+  for (const Segment& segment : model().segments) {
+    const LayerExperts experts = experts_of(segment, model());
+    if (experts.experts <= 0) continue;
+    const double own = host.experts_seconds + (experts.shared ? host.shared_seconds : 0) +
+                       (model().facts.grouped_experts ? host.grouped_seconds : 0);
+    seconds += static_cast<double>(segment.repeat) * own;
+  }
+  return seconds;
+}
+
+/// A pass that a host starts takes as long as the host, whichever of two processes takes longer:
+/// the one that starts the pass with its layers and takes its tokens in, or the one that answers.
 double ServedNetwork::waited_for(const EngineLoad& load) const {
   const RolloutEngine& engine = *plan_.workload.generation.engine;
   const EngineHost& host = engine.engine->host;
-  const bool in_graph = engine.cuda_graphs && load.prompt_tokens <= 0 &&
-                        load.decoding <= static_cast<double>(most_in_graph(engine));
-  const double layers = in_graph ? 0 : static_cast<double>(model().facts.layers);
   const double scores = engine.scores ? host.scored_seconds : 0;
-  return std::max({host.pass_seconds + load.decoding * scores,
-                   load.decoding * host.sequence_seconds, layers * host.layer_seconds});
+  return std::max(host.pass_seconds + load.decoding * scores + starting(load),
+                  load.decoding * host.sequence_seconds);
 }
 
 EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {

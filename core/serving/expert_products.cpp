@@ -15,6 +15,16 @@ ExpertTile tile_of(std::span<const ExpertTile> tiles, double tokens) {
 
 }  // namespace
 
+/// Families name them alike: mlp.shared_expert, shared_experts, shared_mlp.
+bool has_shared(const Segment& segment, const Model& model) {
+  const auto& ops = segment.graph.ops();
+  return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::linear &&
+           model.parameters[static_cast<std::size_t>(op.weight)].name.find("shared_") !=
+               std::string::npos;
+  });
+}
+
 /// Work of such a product is rows of a token times an expert's weights.
 LayerExperts experts_of(const Segment& segment, const Model& model) {
   for (const Op& op : segment.graph.ops()) {
@@ -24,7 +34,8 @@ LayerExperts experts_of(const Segment& segment, const Model& model) {
     const std::int64_t experts = weight.shape.front();
     const std::int64_t each = std::max<std::int64_t>(1, weight.numel / experts);
     const double work = static_cast<double>(op.work.per) / static_cast<double>(op.work.shards);
-    return {static_cast<double>(experts), work / static_cast<double>(each)};
+    return {static_cast<double>(experts), work / static_cast<double>(each),
+            has_shared(segment, model)};
   }
   return {};
 }

@@ -14,6 +14,7 @@ namespace shardplan {
 struct LayerExperts {
   double experts = 0;
   double of_token = 0;  ///< that take each token
+  bool shared = false;  ///< others beside them that all tokens take
 };
 
 LayerExperts experts_of(const Segment& segment, const Model& model);

@@ -59,8 +59,45 @@ SteadyState steady_state(const ServedNetwork& network, const Plan& plan, double 
   return steady(network, l, sequences, l.prompt);
 }
 
+EnginePassTime ending_passes(const ServedNetwork& network, const AnswerLengths& lengths,
+                             double together, double of_all, double prompt) {
+  EnginePassTime all;
+  const double end = lengths.longest_of(of_all);
+  constexpr int kParts = 24;
+  for (int i = 0; i < kParts; ++i) {
+    const double from = end * i / kParts, to = end * (i + 1) / kParts;
+    const double running = std::max(1.0, lengths.running_between(together, from, to));
+    all.add(network.time_of({.decoding = running, .context = prompt + (from + to) / 2}), to - from);
+  }
+  return all;
+}
+
+namespace {
+
+/// Of answers that end by themselves: the prompts of those that run at first, then the steady state
+/// while others wait, then the end.
+double ending_queue(const ServedNetwork& network, const Plan& plan, double sequences,
+                    double requests) {
+  const Lengths l(plan);
+  const auto longest = static_cast<double>(plan.workload.generation.engine->longest_answer);
+  const double at_once = std::min(sequences, requests);
+  const SteadyState s = steady(network, l, at_once, l.prompt);
+  const double first =
+      at_once * l.prompt / l.most *
+      network.time_of({0, 0, l.most, std::min(l.prompt, l.most), l.past}).seconds();
+  const double meanwhile = (requests - at_once) * l.answer / s.decoding * s.pass.seconds();
+  return first + meanwhile +
+         ending_passes(network, AnswerLengths(l.answer, longest), at_once, requests,
+                       l.prompt + l.past)
+             .seconds();
+}
+
+}  // namespace
+
 double queue_seconds(const ServedNetwork& network, const Plan& plan, double sequences,
                      double requests) {
+  if (plan.workload.generation.engine->longest_answer > 0)
+    return ending_queue(network, plan, sequences, requests);
   const Lengths l(plan);
   const double at_once = std::min(sequences, requests);
   // Those of a round come in and end together, and so the next round's do.

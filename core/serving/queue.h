@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "serving/answer_lengths.h"
 #include "serving/engine_pass.h"
 
 namespace shardplan {
@@ -21,6 +22,11 @@ struct SteadyState {
 /// passes have no room for that many, prompts decide how many sequences decode, and the others wait
 /// for theirs.
 SteadyState steady_state(const ServedNetwork& network, const Plan& plan, double sequences);
+
+/// All passes from the first token of `together` answers that begin together, to prompts of so many
+/// tokens, to the end of the longest of `of_all`: fewer and fewer run.
+EnginePassTime ending_passes(const ServedNetwork& network, const AnswerLengths& lengths,
+                             double together, double of_all, double prompt);
 
 /// From the first pass to the last token of so many requests, all of which wait at the start.
 double queue_seconds(const ServedNetwork& network, const Plan& plan, double sequences,

@@ -8,6 +8,7 @@
 
 #include "plan/compile.h"
 #include "plan/mlp_tiles.h"
+#include "rollout/engine.h"
 
 namespace shardplan {
 
@@ -148,6 +149,11 @@ struct TrainerDescription {
   /// An engine on its GPUs runs in its own processes (vLLM's external_launcher); else in processes
   /// beside them, with CUDA contexts and communicators of their own.
   bool has_engine_inside = false;
+  /// As what vLLM takes it, which decides what nobody says (rollout/sizes.h).
+  EngineCaller starts_engine = EngineCaller::library;
+  /// Tokens of a pass that it asks an engine on its GPUs for, with room for all sequences that
+  /// these GPUs generate at once and no others. 0: it asks for neither.
+  std::int64_t engine_tokens = 0;
   /// Where it generates, each model is in processes of its own too.
   bool has_models_apart = false;
   EmptiesCache empties_cache;

@@ -26,7 +26,8 @@ constinit const TrainerDescription kTrainer{
     .runs_rlhf = true,
     .scores_micro_batches = true,
     .divides_sequences = true,
-    .copies_handed_tensors = true,  // trainer/ray/ppo_actor.py, _handle_cuda_ipc
+    .copies_handed_tensors = true,           // trainer/ray/ppo_actor.py, _handle_cuda_ipc
+    .starts_engine = EngineCaller::program,  // trainer/ray/vllm_engine.py: AsyncLLMEngine
     .has_models_apart = true,  // trainer/ray/launcher.py: an actor of Ray for each rank of a model
     // trainer/ray/ppo_actor.py, fit (lines 599 and 603) and broadcast_to_vllm (416 and 488);
     // ppo_critic.py, fit (286 and 290); utils/deepspeed/deepspeed_utils.py,
@@ -41,6 +42,7 @@ constinit const TrainerDescription kTrainer{
     // GenerateSamplesActor
     .apart_handover = {.packed = false, .single_experts = false},
     .answers_batch_by_batch = true,
+    .loads_each_tensor = true,  // trainer/ray/vllm_worker_wrap.py, update_weight_cuda_ipc
     .opens_mesh = true,         // utils/deepspeed/deepspeed.py, setup_distributed: init_device_mesh
     .keeps_last_logits = true,  // trainer/sft_trainer.py, fit: per_token_log_probs, output
     .token_loss = &openrlhf_loss::kKernel,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "estimate/estimate.h"
 #include "estimate/rlhf.h"
@@ -68,6 +69,11 @@ bool has_experts(const Json& row) {
   return row.value("session", 1) == 3;
 }
 
+/// Five more of them, predicted unseen with what the four had mended.
+bool judges_experts(const Json& row) {
+  return row.value("session", 1) == 4;
+}
+
 /// A token came sooner than the memory can read the experts that tokens go to where all are alike:
 /// random weights sent them to the same few.
 bool uses_few_experts(const Json& row, const Json& load) {
@@ -84,7 +90,7 @@ bool uses_few_experts(const Json& row, const Json& load) {
 }
 
 TEST(EngineRecords, CountsBlocks) {
-  ASSERT_EQ(rows().size(), 15U);
+  ASSERT_EQ(rows().size(), 20U);
   for (const Json& row : rows()) {
     const Estimate e = estimated(row, row.at("loads").at(0));
     const double blocks =
@@ -97,6 +103,7 @@ TEST(EngineRecords, CountsBlocks) {
     EXPECT_LE(blocks, 0.006) << name;
     EXPECT_GE(blocks, counts_dropped_head(row) ? -0.026
                       : has_experts(row)       ? -0.031  // GLM's profile is said to take more
+                      : judges_experts(row)    ? -0.017  // the same
                       : judges(row)            ? -0.009
                                                : -0.004)
         << name;
@@ -115,11 +122,12 @@ TEST(EngineRecords, HoldsWhatTheGpuHeld) {
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
     EXPECT_GE(off, counts_dropped_head(row) ? -0.017
-                   : has_experts(row)       ? -0.007
+                   : has_experts(row)       ? -0.003
+                   : judges_experts(row)    ? -0.008
                    : judges(row)            ? -0.004
                                             : -0.002)
         << name;
-    EXPECT_LE(off, 0.007) << name;
+    EXPECT_LE(off, judges_experts(row) ? 0.010 : 0.007) << name;
   }
 }
 
@@ -134,7 +142,7 @@ struct Mean {
 };
 
 TEST(EngineRecords, AnswersAsFast) {
-  Mean tokens, all, judged_tokens, judged_all, expert_tokens, expert_all;
+  Mean tokens, all, judged_tokens, judged_all, expert_tokens, expert_all, judged_expert_tokens;
   for (const Json& row : rows())
     for (const Json& load : row.at("loads")) {
       const ServingEstimate s = *estimated(row, load).serving;
@@ -153,6 +161,10 @@ TEST(EngineRecords, AnswersAsFast) {
         expert_all.add(rate);
         continue;
       }
+      if (judges_experts(row)) {
+        if (!uses_few_experts(row, load)) judged_expert_tokens.add(token);
+        continue;
+      }
       (judges(row) ? judged_tokens : tokens).add(token);
       (judges(row) ? judged_all : all).add(rate);
     }
@@ -161,6 +173,8 @@ TEST(EngineRecords, AnswersAsFast) {
   RecordProperty("all, experts", std::to_string(expert_all.error()));
   EXPECT_LE(expert_tokens.error(), 0.05);
   EXPECT_LE(expert_all.error(), 0.125);
+  RecordProperty("a token, experts that judge", std::to_string(judged_expert_tokens.error()));
+  EXPECT_LE(judged_expert_tokens.error(), 0.10);
   EXPECT_EQ(tokens.count, 13);
   EXPECT_EQ(judged_tokens.count, 5);
   RecordProperty("a token", std::to_string(tokens.error()));
@@ -171,6 +185,30 @@ TEST(EngineRecords, AnswersAsFast) {
   RecordProperty("all, judged", std::to_string(judged_all.error()));
   EXPECT_LE(judged_tokens.error(), 0.17);
   EXPECT_LE(judged_all.error(), 0.14);
+}
+
+/// Of one prompt of 1,024 tokens, which no graph starts: the median where it was asked several
+/// times. Mixtral's is the GPU's, whose products of experts take longer than predicted.
+TEST(EngineRecords, FirstTokensOfExpertsWaitForTheHost) {
+  Mean all;
+  for (const Json& row : rows()) {
+    if (!has_experts(row) && !judges_experts(row)) continue;
+    const Json& load = row.at("loads").at(0);
+    const Json& m = load.at("measured");
+    std::vector<double> seconds{m.at("first_token_seconds").get<double>()};
+    for (const Json& again : m.value("first_token_seconds_again", Json::array()))
+      seconds.push_back(again.get<double>());
+    std::sort(seconds.begin(), seconds.end());
+    const double off =
+        estimated(row, load).serving->first_token_seconds / seconds[seconds.size() / 2] - 1;
+    const auto name = load.at("name").get<std::string>();
+    RecordProperty(name, std::to_string(off));
+    EXPECT_NEAR(off, 0, name.find("mixtral") == std::string::npos ? 0.11 : 0.23) << name;
+    all.add(off);
+  }
+  EXPECT_EQ(all.count, 9);
+  RecordProperty("mean", std::to_string(all.error()));
+  EXPECT_LE(all.error(), 0.07);
 }
 
 /// What 0.27 would have taken as cache, of what 0.25 left: all that the driver had given, and the
@@ -193,10 +231,11 @@ TEST(EngineRecords, CountsWhatStaysInItsShare) {
     const double off = static_cast<double>(memory.cache) / static_cast<double>(left) - 1;
     const std::string name = row.at("name").get<std::string>();
     RecordProperty(name, std::to_string(off));
-    EXPECT_NEAR(off, 0, has_experts(row) ? 0.043 : judges(row) ? 0.009 : 0.007) << name;
+    const bool experts = has_experts(row) || judges_experts(row);
+    EXPECT_NEAR(off, 0, experts ? 0.043 : judges(row) ? 0.009 : 0.007) << name;
     ++judged;
   }
-  EXPECT_EQ(judged, 13);
+  EXPECT_EQ(judged, 18);
 }
 
 /// Most of the GPU that was in use after any moment, without what the measuring program's own

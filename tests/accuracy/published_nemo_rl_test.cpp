@@ -23,10 +23,11 @@ const Json& table() {
   return json;
 }
 
+constexpr int kLimit = 4096;
+
 /// With samples as long as those it ran on, in rows and an engine of the recipe's limit: as many in
 /// a row as it has room for.
 std::string recipe_of(const Json& row) {
-  constexpr int kLimit = 4096;
   const Json& s = row.at("settings");
   const auto apart = s.at("engine_nodes").get<int>();
   Json engine{{"max_model_len", kLimit},
@@ -69,13 +70,16 @@ std::string recipe_of(const Json& row) {
       .dump();
 }
 
+/// Answers end by themselves, in the mean as long as the page says and at the recipe's limit at
+/// most.
 Estimate estimate_of(const Json& row) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
-  const Json job =
-      importing::import_documents(importing::parse_documents(recipe_of(row), "recipe.yaml"),
-                                  "nemo_rl", {{"cluster", row.at("gpu")}})
-          .job;
+  Json job = importing::import_documents(importing::parse_documents(recipe_of(row), "recipe.yaml"),
+                                         "nemo_rl", {{"cluster", row.at("gpu")}})
+                 .job;
+  Json& workload = job["workload"];
+  workload["rollout"]["longest_answer"] = kLimit - workload.at("prompt_length").get<int>();
   return estimate_rlhf(*load_job(job, "job.json", {.hardware = &hardware, .directory = ""}).rlhf,
                        calibration);
 }

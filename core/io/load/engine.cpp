@@ -28,14 +28,23 @@ std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_vie
   RolloutEngine engine;
   engine.engine =
       kEngines[static_cast<std::size_t>(read_as<int>(*o, info_of(table, "engine")).value_or(0))];
-  engine.utilization = engine.engine->utilization;
   engine.block_tokens = engine.engine->block_tokens;
-  engine.sequences = engine.engine->sequences;
+  engine.utilization = 0;  // as the next two: the GPU decides
+  engine.sequences = engine.batched_tokens = 0;
   read_options(*o, table, engine);
   check_block(*o, engine);
   engine.model_length = read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
   o->finish();
   return engine;
+}
+
+void check_longest(ObjectReader& workload, std::string_view key, const RolloutEngine& engine,
+                   std::int64_t answer) {
+  if (engine.longest_answer == 0 || engine.longest_answer >= answer) return;
+  workload.fail(fmt::format("{}.longest_answer", key),
+                fmt::format("{} tokens, and answers have {} in the mean (new_tokens)",
+                            engine.longest_answer, answer),
+                fmt::format("at least {}", answer));
 }
 
 void fit_length(ObjectReader& workload, std::string_view key, RolloutEngine& engine,

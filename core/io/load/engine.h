@@ -14,10 +14,16 @@
 namespace shardplan {
 
 /// The block `key` of `workload`, read by `table`, which is one of an engine's; nothing without it.
-/// What the engine is asked decides its defaults. The block's own reader checks that all keys are
+/// What the engine is decides its defaults; those that the GPU decides are 0 until choose_sizes
+/// (core/rollout/sizes.h). The block's own reader checks that all keys are
 /// known.
 std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_view key,
                                          const OptionTable<RolloutEngine>& table);
+
+/// Answers have `answer` tokens in the mean. Throws InputError where the longest is said to have
+/// less.
+void check_longest(ObjectReader& workload, std::string_view key, const RolloutEngine& engine,
+                   std::int64_t answer);
 
 /// `sequence` tokens are in the longest sequence: 0 leaves an open length open. Throws InputError
 /// where the engine's own length is less.

@@ -34,6 +34,7 @@
 #include "options/tables.h"
 #include "parallel/degrees.h"
 #include "parallel/sharding.h"
+#include "rollout/sizes.h"
 #include "trainers/bookkeeping.h"
 #include "trainers/problems.h"
 #include "trainers/registry.h"
@@ -125,8 +126,11 @@ class JobLoader {
   }
   void check_engine() {
     Workload& w = plan().workload;
-    fit_length(reader_, "workload.engine", *w.generation.engine,
-               w.sequence_length + w.generation.new_tokens);
+    RolloutEngine& engine = *w.generation.engine;
+    check_longest(reader_, "workload.engine", engine, w.generation.new_tokens);
+    fit_length(reader_, "workload.engine", engine,
+               w.sequence_length + std::max(w.generation.new_tokens, engine.longest_answer));
+    choose_sizes(engine, plan().cluster.gpu, EngineCaller::server);
     check_serving(reader_, job_.model, plan());
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }

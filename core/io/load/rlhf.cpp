@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
 #include "load/model.h"
@@ -16,6 +17,7 @@
 #include "lowering/rlhf/lower.h"
 #include "options/tables.h"
 #include "parallel/shard.h"
+#include "rollout/sizes.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -107,7 +109,7 @@ class RlhfLoader {
         sizes_.generation_batch = sizes_.micro_batch * sizes_.accumulation;
       sizes_.sequence = sizes_.prompt + sizes_.new_tokens;
       read_hybrid_engine();
-      rollout_ = read_rollout(work_, sizes_.sequence);
+      rollout_ = read_rollout(work_, sizes_.prompt, sizes_.new_tokens);
       if (rollout_ && hybrid_)
         work_.fail("rollout", "given beside a hybrid engine, which generates too", "one of both");
     } else {
@@ -318,7 +320,19 @@ class RlhfLoader {
     rlhf.generator = generator_of(RoleKind::actor, actor.plan, rollout_.has_value());
     rlhf.hybrid = hybrid_;
     rlhf.rollout = rollout_;
+    if (rlhf.rollout) {
+      ask_for_sizes(*rlhf.rollout, *actor.plan.trainer);
+      choose_sizes(*rlhf.rollout, actor.plan.cluster.gpu, actor.plan.trainer->starts_engine);
+    }
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
+  }
+
+  /// What the trainer asks for where the job does not say it.
+  void ask_for_sizes(RolloutEngine& engine, const TrainerDescription& trainer) const {
+    if (!engine.at().shares_gpus || trainer.engine_tokens == 0) return;
+    if (engine.batched_tokens == 0) engine.batched_tokens = trainer.engine_tokens;
+    if (engine.sequences == 0)
+      engine.sequences = checked_mul(sizes_.generation_batch, engine.tensor_parallel);
   }
 
   /// A model with a cache, as its trainer runs it or as an engine of its own does, into whose
@@ -355,6 +369,8 @@ class RlhfLoader {
     rlhf.judge =
         Judge{read_judge(own, sizes_.sequence),
               generator_of(RoleKind::reward, rlhf.roles.front().plan, true), rlhf.generation};
+    const Plan& actor = rlhf.roles.front().plan;
+    choose_sizes(rlhf.judge->engine, actor.cluster.gpu, actor.trainer->starts_engine);
     return check_judge(own, *rlhf.judge);
   }
 

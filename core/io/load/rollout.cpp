@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/checked.h"
 #include "base/format.h"
 #include "load/engine.h"
 #include "load/engine_degree.h"
@@ -95,9 +98,13 @@ Diagnostic check_engine(const Asked& asked, std::string key) {
 
 }  // namespace
 
-std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence) {
+std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t prompt,
+                                          std::int64_t answer) {
   auto engine = read_engine(workload, "rollout", rollout_table());
-  if (engine) fit_length(workload, "rollout", *engine, sequence);
+  if (!engine) return engine;
+  check_longest(workload, "rollout", *engine, answer);
+  fit_length(workload, "rollout", *engine,
+             checked_add(prompt, std::max(answer, engine->longest_answer)));
   return engine;
 }
 

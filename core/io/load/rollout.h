@@ -9,8 +9,10 @@
 
 namespace shardplan {
 
-/// The block `rollout` of a workload whose sequences have `sequence` tokens; nothing without one.
-std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence);
+/// The block `rollout` of a workload whose prompts and answers have so many tokens; nothing without
+/// one.
+std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t prompt,
+                                          std::int64_t answer);
 
 /// What the engine holds, for people. Throws InputError where it cannot start: a degree that
 /// divides no heads, too small a share for one sequence.

@@ -54,19 +54,58 @@ std::int64_t handover_bytes(const Rlhf& rlhf) {
   return (gathers ? gathered : 0) + (copies ? largest : 0);
 }
 
+/// Bytes of tensors, and how many there are.
+struct Tensors {
+  std::int64_t bytes = 0, count = 0;
+  void add(const Parameter& p, DType type, std::int64_t times, std::int64_t each) {
+    bytes = checked_add(bytes, checked_mul(checked_mul(p.numel, size_of(type)), times));
+    count = checked_add(count, checked_mul(each, times));
+  }
+};
+
+constexpr const char* kHandedOver = "weights to the rollout engine";
+
+/// Of layers that are cut: each stage's ranks send what they have to the other stages', experts are
+/// gathered from the ranks that divide them, one of each at a time, and the rest from those that
+/// divide layers (verl 0.8, utils/megatron_utils.py, per_tensor_generator).
+void gather_parts(ProgramBuilder& b, const Role& actor) {
+  const Parallel& degrees = actor.plan.parallel;
+  const DType type = actor.plan.precision.compute;
+  Tensors experts, rest;
+  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.kind == ParameterKind::expert && !p.shape.empty())
+      experts.add(p, type, repeat, ceil_div(p.shape.front(), degrees.expert));
+    else
+      rest.add(p, type, repeat, 1);
+  });
+  const std::int64_t own =
+      checked_add(ceil_div(rest.bytes, degrees.tensor),
+                  ceil_div(experts.bytes, degrees.expert * degrees.expert_tensor));
+  const auto exchange = [&](Collective kind, std::int64_t bytes, std::int64_t count, Group group,
+                            std::int64_t ranks) {
+    if (ranks > 1 && bytes > 0) b.collective(kind, bytes, kHandedOver, count, group);
+  };
+  exchange(Collective::broadcast, own, rest.count + experts.count, Group::pipeline,
+           degrees.pipeline);
+  exchange(Collective::all_gather, experts.bytes, experts.count, Group::expert, degrees.expert);
+  exchange(Collective::all_gather, rest.bytes, rest.count, Group::tensor, degrees.tensor);
+}
+
 /// Everything that is gathered on the way, tensor by tensor.
 void gather(ProgramBuilder& b, const Role& actor) {
   const Plan& plan = actor.plan;
-  const bool divided = is_sharded(plan);
-  if (!divided && !traits_of(plan).shards_parameters(plan)) return;
-  const DType type = divided ? plan.precision.compute : plan.precision.params;
-  std::int64_t bytes = 0, tensors = 0;
-  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    bytes = checked_add(bytes, checked_mul(checked_mul(p.numel, size_of(type)), repeat));
-    tensors = checked_add(tensors, repeat);
-  });
-  b.collective(Collective::all_gather, bytes, "weights to the rollout engine", tensors,
-               divided ? Group::tensor : Group::data);
+  const Parallel& degrees = plan.parallel;
+  if (degrees.tensor > 1 || degrees.expert > 1 || degrees.pipeline > 1) {
+    gather_parts(b, actor);
+  } else if (traits_of(plan).shards_parameters(plan)) {
+    Tensors all;
+    actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      all.add(p, plan.precision.params, repeat, 1);
+    });
+    b.collective(Collective::all_gather, all.bytes, kHandedOver, all.count, Group::data);
+  } else {
+    return;
+  }
   b.wait(Stream::communication);
 }
 

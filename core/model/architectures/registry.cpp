@@ -274,6 +274,7 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                              type),
                       .expected = "0, or a decoder such as deepseek_v3"});
   model.facts.model_type = type;
+  model.facts.grouped_experts = config.has("n_group");
   if (model.facts.longest_sequence == 0)
     model.facts.longest_sequence = stretched_positions(config, model.facts.max_positions);
   if (model.facts.text_type.empty()) model.facts.text_type = type;

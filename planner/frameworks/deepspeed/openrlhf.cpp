@@ -10,6 +10,7 @@
 #include "load/optimizer.h"
 #include "optimizers/description.h"
 #include "rollout/engine.h"
+#include "rollout/sizes.h"
 #include "save/checkpointing.h"
 #include "trainers/description.h"
 
@@ -301,15 +302,17 @@ class SeveralModels {
     const RolloutEngine& e = *rlhf_.rollout;
     const Workload& w = rlhf_.generation.workload;
     const std::int64_t whole = w.sequence_length + w.generation.new_tokens;
-    const RolloutEngine usual;
+    RolloutEngine usual = e;  // vLLM's own sizes, which OpenRLHF leaves alone
+    usual.sequences = usual.batched_tokens = 0;
+    choose_sizes(usual, plan_.cluster.gpu, plan_.trainer->starts_engine);
     const auto check = [](const char* key, bool same, const char* expected) {
       if (!same) refuse_asked(fmt::format("rollout.{}", key), "is none of OpenRLHF's", expected);
     };
     check("engine", e.engine == &kVllm, "vllm");
     check("sleep_level", e.sleep_level <= 1, "0 or 1");
-    check("block_size", e.block_tokens == usual.block_tokens, "16");
-    check("max_num_batched_tokens", e.batched_tokens == usual.batched_tokens, "8192");
-    check("max_num_seqs", e.sequences == usual.sequences, "256");
+    check("block_size", e.block_tokens == kVllm.block_tokens, "16");
+    check("max_num_batched_tokens", e.batched_tokens == usual.batched_tokens, "2048");
+    check("max_num_seqs", e.sequences == usual.sequences, "128");
     check("max_model_length", e.model_length == 0 || e.model_length == whole,
           "prompt and new tokens");
     check("weight_bucket", e.weight_bucket == 0, "0");

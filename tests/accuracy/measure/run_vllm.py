@@ -31,7 +31,8 @@ os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", VLLM_NO_USAGE_ST
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
                  "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM",
-                 "glm4_moe": "Glm4MoeForCausalLM"}
+                 "glm4_moe": "Glm4MoeForCausalLM", "qwen2_moe": "Qwen2MoeForCausalLM",
+                 "granitemoe": "GraniteMoeForCausalLM", "ernie4_5_moe": "Ernie4_5_MoeForCausalLM"}
 OPTIONS = {"gpu_memory_utilization": "gpu_memory_utilization", "max_num_batched_tokens": "max_num_batched_tokens",
            "max_num_seqs": "max_num_seqs", "max_model_length": "max_model_len", "block_size": "block_size",
            "tensor_parallel": "tensor_parallel_size"}
@@ -107,6 +108,33 @@ def note_peaks(path):
         after(owner, "profile_run", "profile")
         after(owner, "initialize_kv_cache", "cache_made")
         after(owner, "capture_model", "captured")
+
+
+def note_passes(path):
+    """Of each pass of the first runner: its tokens, microseconds until the model's kernels are started, and until the
+    host is through with the pass. One line a pass; a line takes a few microseconds."""
+    from vllm.v1.worker import gpu_model_runner
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    runner = gpu_model_runner.GPUModelRunner
+    forward, execute = runner._model_forward, runner.execute_model
+    started = [0.0]
+
+    def timed_forward(self, *args, **kwargs):
+        begin = time.perf_counter()
+        result = forward(self, *args, **kwargs)
+        started[0] = time.perf_counter() - begin
+        return result
+
+    def timed_execute(self, scheduled, *args, **kwargs):
+        begin = time.perf_counter()
+        started[0] = 0.0
+        result = execute(self, scheduled, *args, **kwargs)
+        all_of_it = time.perf_counter() - begin
+        os.write(file, f"{scheduled.total_num_scheduled_tokens} {len(scheduled.num_scheduled_tokens)} "
+                       f"{1e6 * started[0]:.0f} {1e6 * all_of_it:.0f}\n".encode())
+        return result
+
+    runner._model_forward, runner.execute_model = timed_forward, timed_execute
 
 
 def profile_of(worker):
@@ -206,6 +234,7 @@ def run_group(group, cases, out):
     device = Device()
     row["used_before"] = device.used()
     note_peaks(os.path.join(out, group + ".engine.json"))
+    note_passes(os.path.join(out, group + ".passes.txt"))
     begin = time.perf_counter()
     try:
         llm = LLM(model_folder(cases[0]["job"]), **arguments)
@@ -222,6 +251,9 @@ def run_group(group, cases, out):
         load = [case["job"]["workload"][key] for key in ("batch", "prompt_length", "new_tokens")]
         run_load(llm, load[0], load[1], 4, 1000 + seed)  # kernels that are made at their first use
         row["loads"][case["name"]] = run_load(llm, *load, seed)
+        again = [run_load(llm, *load, 2000 + i)["first_token_seconds"] for i in range(case.get("repeats", 0))]
+        if again:
+            row["loads"][case["name"]]["first_token_seconds_again"] = again
         write()
     row["used_after_loads"] = device.used()
     row["sleeps"] = [sleep_and_wake(llm, device, level) for level in cases[0].get("sleep", [])]

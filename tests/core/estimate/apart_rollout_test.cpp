@@ -8,6 +8,7 @@
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
+#include "support/error_of.h"
 
 namespace shardplan::apart_rollout_test {
 namespace {
@@ -65,6 +66,35 @@ TEST(ApartRollout, TakesTurnsUnlessAnswersMayBeBehind) {
   EXPECT_DOUBLE_EQ(ahead.step_seconds,
                    g.handover_seconds + std::max(g.answers_seconds, g.passes_seconds));
   EXPECT_EQ(std::min(ahead.groups->trainer_waits, ahead.groups->engine_waits), 0);
+}
+
+/// Over which weights go to the engines: the trainer's first rank is in a group with all of theirs.
+/// How many engines is not known without their GPUs.
+TEST(ApartRollout, CountsTheCommunicatorOfTheHandover) {
+  const auto taken = [](const std::string& rollout) {
+    const Job job = job_of(rollout);
+    return estimate_rlhf(*job.rlhf, load_calibration()).device.point;
+  };
+  const std::int64_t group =
+      taken(separate(R"("gpus": 8)")) - taken(separate(R"("sleep_level": 0)"));
+  EXPECT_GT(group, std::int64_t{50} << 20);
+  EXPECT_LT(group, std::int64_t{1} << 30);
+}
+
+/// Answers that end by themselves: as the batch falls, passes get cheaper, but the longest answer
+/// has one for each of its tokens.
+TEST(ApartRollout, WaitsForTheLongestAnswer) {
+  const auto answers = [](const std::string& longest) {
+    return time_of(separate(R"("gpus": 8)" + longest)).groups->answers_seconds;
+  };
+  const double alike = answers("");
+  EXPECT_NEAR(answers(R"(, "longest_answer": 512)"), alike, 1e-3 * alike);
+  const double tail = answers(R"(, "longest_answer": 4096)");
+  EXPECT_GT(tail, 2 * alike);
+  EXPECT_LT(tail, 8 * alike);  // 64 answers of 4,096 tokens each
+  EXPECT_LT(answers(R"(, "longest_answer": 1024)"), tail);
+  EXPECT_NE(error_text([&] { answers(R"(, "longest_answer": 100)"); }).find("at least 512"),
+            std::string::npos);
 }
 
 /// Eight batches together take less than eight times one, until the engine is full; OpenRLHF makes

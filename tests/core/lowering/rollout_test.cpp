@@ -26,7 +26,8 @@ Json grpo() {
     "trainer": "trl", "precision": "bf16-autocast", "checkpointing": "full",
     "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 512,
                  "new_tokens": 512, "reference": "none",
-                 "rollout": {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 4096}}})",
+                 "rollout": {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 4096,
+                             "max_num_seqs": 256}}})",
                     "grpo");
 }
 
@@ -39,6 +40,19 @@ Job changed(const std::string& patch) {
 
 EngineMemory memory_of(const Job& job) {
   return engine_memory(*job.rlhf->rollout, *job.rlhf->generator, job.rlhf->generation);
+}
+
+/// TRL 1.16, generation/vllm_generation.py; its server is started by another command, without.
+TEST(Rollout, HasTheSizesThatItsTrainerAsksFor) {
+  const char* open = R"({"workload": {"generation_batch": 24,
+      "rollout": {"max_num_seqs": null, "max_num_batched_tokens": null)";
+  const auto engine = [&](const std::string& more) {
+    return *changed(std::string(open) + more + "}}}").rlhf->rollout;
+  };
+  EXPECT_EQ(engine(R"(, "tensor_parallel": 2)").sequences, 48);
+  EXPECT_EQ(engine("").batched_tokens, 4096);
+  EXPECT_EQ(engine(R"(, "placement": "separate")").sequences, 1024);
+  EXPECT_EQ(engine(R"(, "placement": "separate")").batched_tokens, 16384);
 }
 
 std::string error(const std::string& rollout) {

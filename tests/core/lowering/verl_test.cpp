@@ -258,6 +258,41 @@ TEST(VerlMegatron, EstimatesTheWorstStage) {
             job.rlhf->roles.front().model.parameter_count() / 4 * 2 + 3 * 4 * logits);
 }
 
+/// What an exchange of weights moves, and in how many calls.
+struct Handed {
+  std::int64_t bytes = 0, calls = 0;
+};
+Handed handed(const Job& job, Collective kind, Group group) {
+  Handed sum;
+  for (const Event& e : lower_rlhf(*job.rlhf).events)
+    if (e.kind == Event::Kind::collective && e.what == "weights to the rollout engine" &&
+        e.collective == kind && e.group == group) {
+      sum.bytes += e.bytes;
+      sum.calls += e.count;
+    }
+  return sum;
+}
+
+/// verl 0.8, utils/megatron_utils.py, per_tensor_generator: a stage's tensors to the others as they
+/// are cut, one of each rank's experts at a time, the rest over the ranks of a layer. Nothing moves
+/// over a group of one.
+TEST(VerlMegatron, GathersWeightsOverTheGroupsThatDivideThem) {
+  const Job stages = under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"pipeline": 2}})");
+  const std::int64_t all = stages.rlhf->roles.front().model.parameter_count() * 2;
+  EXPECT_EQ(handed(stages, Collective::broadcast, Group::pipeline).bytes, all);
+  EXPECT_EQ(handed(stages, Collective::all_gather, Group::tensor).calls, 0);
+  const Job both =
+      under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"pipeline": 2, "tensor": 2}})");
+  EXPECT_EQ(handed(both, Collective::broadcast, Group::pipeline).bytes, all / 2);
+  EXPECT_EQ(handed(both, Collective::all_gather, Group::tensor).bytes, all);
+  const Job experts = under_megatron(R"({"model": "qwen3-30b-a3b", "parallel": {"expert": 8},
+                                        "workload": {"rollout": {"gpu_memory_utilization": 0.9}}})");
+  const Handed gathered = handed(experts, Collective::all_gather, Group::expert);
+  // 48 layers of 128 experts of 3 · 768 · 2,048; a rank has 16 of them, each in two tensors.
+  EXPECT_EQ(gathered.bytes, std::int64_t{48} * 128 * 3 * 768 * 2048 * 2);
+  EXPECT_EQ(gathered.calls, 48 * 16 * 2);
+}
+
 /// A critic's layers are divided as the actor's are; its head, a value for each token, is whole.
 TEST(VerlMegatron, LeavesTheCriticsHeadWhole) {
   const auto parameters = [](int tensor) {

@@ -249,7 +249,7 @@ TEST(ExportOpenRlhf, RefusesWhatNoArgumentSays) {
                           {"reduce_bucket_size": 100000000}}}})"),
               HasSubstr("reduce_bucket_size"));
   EXPECT_THAT(refused(R"({"workload": {"rollout": {"max_num_seqs": 64}}})"),
-              AllOf(HasSubstr("max_num_seqs"), HasSubstr("256")));
+              AllOf(HasSubstr("max_num_seqs"), HasSubstr("128")));
   EXPECT_THAT(refused(R"({"workload": {"models": {"critic": {"idle": "host"}}}})"),
               HasSubstr("models.critic.idle"));
 }

@@ -103,6 +103,7 @@ CatalogGpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog) {
   }
   gpu.tdp_watts = in.number("tdp_watts", 0);
   gpu.full_watts = in.number("full_watts", 0);
+  gpu.small_passes = in.boolean("small_engine_passes").value_or(false);
   row.sources = strings(in, "sources");
   gpu.unverified = strings(in, "unverified");
   gpu.note = in.text("note").value_or("");
