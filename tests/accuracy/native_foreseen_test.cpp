@@ -35,5 +35,21 @@ TEST(NativeForeseen, TakeTheTimeThatIsPredicted) {
   EXPECT_LE(sum / kRuns, 8.0);
 }
 
+/// 64 and 32 experts as random weights route: the job says how many had no rows, as its record
+/// does.
+TEST(NativeIdleExperts, TakeTheTimeOfThoseThatWork) {
+  expect_to_the_byte("native_idle_experts", 5);
+  double sum = 0;
+  for (const Record& r : records_asked_for({"native_idle_experts"}).records) {
+    const Estimate e = estimate_job(r.job, load_calibration());
+    const double error =
+        100 * (e.time.step_seconds / *r.measured[index_of(Figure::step_seconds)] - 1);
+    EXPECT_GT(r.job.plan.framework.native.idle_experts, 0) << r.name;
+    EXPECT_GE(error, -12.2) << r.name;
+    sum += std::abs(error);
+  }
+  EXPECT_LE(sum / 5, 8.6);
+}
+
 }  // namespace
 }  // namespace shardplan::native_foreseen_test
