@@ -11,7 +11,7 @@ namespace shardplan::validator::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPacks = 2;  // accesses of a thread to each tensor
+constexpr int kPacks = 2;            // accesses of a thread to each tensor
 constexpr float kNormFloor = 1e-6F;  // as torch.nn.utils.clip_grad_norm_
 
 template <class P, class S>
