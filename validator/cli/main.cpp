@@ -185,9 +185,10 @@ void print_step(const EngineJob& job, const StepProgress& progress) {
   // Of a long run, the first steps and then every tenth.
   const bool shown = index < 10 || (index + 1) % 10 == 0 || index + 1 == job.run.steps;
   if (!shown) return;
-  fmt::print("step {:>5}  loss {:8.4f}  norm {:9.3e}  lr {:.2e}  {:>8}{}{}\n", index + 1, s.loss,
+  fmt::print("step {:>5}  loss {:8.4f}  norm {:9.3e}  lr {:.2e}  {:>8}{}{}{}\n", index + 1, s.loss,
              s.gradient_norm, s.learning_rate, format_seconds(s.seconds),
              s.dropped > 0 ? fmt::format("  {:.0f} rows dropped", s.dropped) : "",
+             s.idle_experts > 0 ? fmt::format("  {:.1f} experts idle", s.idle_experts) : "",
              s.skipped ? fmt::format("  skipped: overflow at scale {}", s.loss_scale) : "");
   std::fflush(stdout);
 }

@@ -50,6 +50,7 @@ class Decoder final : public Network {
   }
 
   Tensor dropped() const override { return tally_.dropped; }
+  double idle_experts() const override { return idle_.mean(); }
   Tensor widened() const override { return widened_; }
 
   void prepare(Runtime& rt, int slots) override {
@@ -88,6 +89,7 @@ class Decoder final : public Network {
     if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
     attention_->begin_step(arena);
     if (!spec_.experts) return;
+    idle_ = {};
     if (!tally_.dropped.empty()) rt.device.zero(tally_.dropped);
     if (!experts_->divided()) return;
     experts_->lend(arena.allocate("exchanged.experts", Category::communication_buffers, run_.dtype,
@@ -256,6 +258,7 @@ class Decoder final : public Network {
     const Tensor balance = numbers("balance", {2, spec_.experts->count});
     if (spec_.experts->balance > 0) tally_.balance = balance;
     if (run_.capacity_factor > 0) tally_.dropped = numbers("dropped", {1});
+    tally_.idle = &idle_;
   }
 
   /// The load-balancing loss of a micro-batch (Switch, arXiv 2101.03961), over all layers together
@@ -466,6 +469,7 @@ class Decoder final : public Network {
   std::optional<ExpertRanks> experts_;
   std::optional<HostActivations> on_host_;
   RouterTally tally_;
+  IdleExperts idle_;
   std::unique_ptr<SelfAttention> attention_;
   Tensor widened_;  ///< a matrix of 4 bits, while it is multiplied with
   Tensor tokens_;   ///< [slots, rows] int32, on the first stage

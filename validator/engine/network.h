@@ -66,6 +66,8 @@ class Network {
                         const Pass& pass) = 0;
   /// [1]: copies of rows that experts had no room for in this step; absent if none is ever dropped.
   virtual Tensor dropped() const { return {}; }
+  /// Experts of a layer that got no row in this step, in the mean over layers and micro-batches.
+  virtual double idle_experts() const { return 0; }
   /// As many elements as the largest matrix that is kept in 4 bits; absent if none is.
   virtual Tensor widened() const { return {}; }
   /// What a pass is given by another stage, and what it makes for one.

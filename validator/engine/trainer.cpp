@@ -193,6 +193,7 @@ StepResult Trainer::step(BatchSource& batches) {
   result.loss = mean_loss();
   if (const Tensor dropped = network_->dropped(); !dropped.empty())
     result.dropped = read_scalar(runtime_.device, dropped);
+  result.idle_experts = network_->idle_experts();
   const double squared = read_scalar(runtime_.device, norm_);
   runtime_.arena.end_phase();
 

@@ -35,8 +35,9 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping, without the loss scale
   double learning_rate = 0;
   double loss_scale = 1;
-  double dropped = 0;    ///< copies of rows that experts had no room for, on all ranks
-  bool skipped = false;  ///< the gradients overflowed: nothing was updated
+  double dropped = 0;       ///< copies of rows that experts had no room for, on all ranks
+  double idle_experts = 0;  ///< of a layer, in the mean: without a row of this rank's
+  bool skipped = false;     ///< the gradients overflowed: nothing was updated
   double seconds = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "launch/median.h"
@@ -92,6 +93,28 @@ Json host_json(const RankReport& r) {
   return out;
 }
 
+/// Those after the warm-up. A run that went on may have made fewer than a whole one does not time.
+std::span<const StepResult> timed_steps(const EngineJob& job,
+                                        const std::vector<StepResult>& steps) {
+  const auto warmup = std::min(job.run.warmup, std::max<std::int64_t>(std::ssize(steps) - 1, 0));
+  return std::span(steps).subspan(static_cast<std::size_t>(warmup));
+}
+
+/// Whether experts have as many rows as they are given, so that some may have none.
+bool may_be_idle(const EngineJob& job) {
+  const auto* decoder = std::get_if<DecoderSpec>(&job.network);
+  return decoder != nullptr && decoder->experts && job.expert_ranks() == 1 &&
+         job.plan().framework.native.capacity_factor == 0;
+}
+
+/// Of a layer, in the mean over the steps that are timed.
+double idle_experts(const EngineJob& job, const std::vector<StepResult>& steps) {
+  double sum = 0;
+  const auto timed = timed_steps(job, steps);
+  for (const StepResult& s : timed) sum += s.idle_experts;
+  return timed.empty() ? 0 : sum / static_cast<double>(timed.size());
+}
+
 Json step_json(const StepResult& s, bool drops) {
   Json step{{"loss", s.loss},
             {"gradient_norm", s.gradient_norm},
@@ -107,10 +130,7 @@ Json step_json(const StepResult& s, bool drops) {
 
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
   std::vector<double> seconds;
-  // A run that went on may have made fewer steps than a whole one does not time.
-  const auto warmup = std::min(job.run.warmup, std::max<std::int64_t>(std::ssize(steps) - 1, 0));
-  for (std::size_t i = static_cast<std::size_t>(warmup); i < steps.size(); ++i)
-    seconds.push_back(steps[i].seconds);
+  for (const StepResult& s : timed_steps(job, steps)) seconds.push_back(s.seconds);
   return median_of(std::move(seconds));
 }
 
@@ -145,6 +165,7 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   if (worst.host.total() > 0) measured["host"] = host_json(worst);
   if (worst.save.count > 0) measured["save"] = save_json(worst);
   if (report.first_step > 0) measured["first_step"] = report.first_step;
+  if (may_be_idle(job)) measured["idle_experts"] = idle_experts(job, report.steps);
   Json& times = shared ? measured["on_a_shared_gpu"] : measured;
   times["step_seconds"] = seconds;
   times["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;

@@ -40,7 +40,7 @@ Kernel norm_backward(const Native& n) {
 /// Of all experts of the rank: one call for all together where each has as many rows, unless they
 /// are to be `apart`, else a call for each.
 Kernel of_experts(const Native& n, Kernel k, bool apart) {
-  const std::int64_t here = n.layout.block.experts / n.experts;
+  const std::int64_t here = n.experts_at_work();
   if (apart || n.capacity() == 0) {
     k.calls = static_cast<std::int32_t>(here);
     return k;
@@ -241,6 +241,7 @@ class WorkList {
     }
     if (l == lowest_) return false;
     widen(l);
+    clear_idle(outputs, inputs);
     if (n_.narrow()) {
       add_narrow(NarrowWork(n_, l).backward());
     } else {
@@ -250,6 +251,14 @@ class WorkList {
     }
     if (of.parts > 0) add(of_experts(n_, added(n_, expert_product(n_, inputs, rank)), false));
     return true;
+  }
+  /// The gradients of experts that no row was given to.
+  void clear_idle(std::int64_t outputs, std::int64_t inputs) {
+    const std::int64_t idle = n_.matrices_of(NativeLinear::up) - n_.experts_at_work();
+    if (idle == 0 || n_.frozen()) return;
+    Kernel k = pass_over(n_, outputs, n_.width * inputs, 0);
+    k.calls = static_cast<std::int32_t>(idle);
+    add(k);
   }
   /// False: the pass ends there.
   bool add_experts_backward(const Kernel& activation) {
@@ -285,7 +294,7 @@ class WorkList {
     const std::int64_t elements = n_.layout.block.of(l).elements;
     if (elements == 0) return;
     Kernel k = pass_over(n_, ceil_div(elements, std::int64_t{2}), 1 + 2 * n_.width, 2);
-    k.calls = static_cast<std::int32_t>(n_.matrices_of(l));
+    k.calls = static_cast<std::int32_t>(n_.matrices_at_work(l));
     add(k);
   }
 

@@ -25,7 +25,7 @@ class NarrowWork {
       : n_(n),
         sides_(n.layout.block.sides()[static_cast<std::size_t>(l)]),
         rows_(n.layout.block.of_experts(l) ? n.mean_rows_of_expert() : n.rows),
-        matrices_(static_cast<std::int32_t>(n.matrices_of(l))),
+        matrices_(static_cast<std::int32_t>(n.matrices_at_work(l))),
         by_rows_(n.recipe().by_rows),
         divides_inputs_(n.tensor > 1 && sums_over_ranks(l)),
         divides_outputs_(n.tensor > 1 && !sums_over_ranks(l)) {}

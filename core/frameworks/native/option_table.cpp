@@ -46,6 +46,15 @@ constexpr std::array kNativeOptions{
                 "the rest are dropped and counted. 0: none is dropped",
          .numbers = {0, 1e6},
          .changes_passes = true}),
+    option<&Framework::native, &NativeOptions::idle_experts>(
+        {.key = "idle_experts",
+         .help = "experts of a layer that get no row, without a capacity: as a record counts them",
+         .doc = "of layers of experts without a capacity: how many get no row of a micro-batch, in "
+                "the mean over layers. Nothing is started for them, which the time goes by; a "
+                "record says how many there were (`measured.idle_experts`). Random weights leave "
+                "many of 64 without any, a trained router few",
+         .numbers = {0, 1e6},
+         .changes_passes = true}),
 };
 
 }  // namespace

@@ -22,6 +22,9 @@ struct NativeOptions {
   /// Rows that an expert takes of each rank, over an even share; the rest are dropped. 0: every row
   /// is taken.
   double capacity_factor = 0;
+  /// Experts of a layer that get no row of a micro-batch, in the mean: the engine starts nothing
+  /// for them. Its records count them (`measured.idle_experts`).
+  double idle_experts = 0;
 
   /// Updated there, wherever they are kept.
   bool states_on_host() const { return offload_optimizer != OffloadDevice::none; }

@@ -154,9 +154,17 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
   const Parallel& p = plan.parallel;
   const NativeOptions& options = plan.framework.native;
   if (expert_count(model) == 0) {
+    if (options.idle_experts > 0)
+      return DivisionProblem{"framework.idle_experts", "a dense model has no experts", "0"};
     if (options.capacity_factor == 0) return std::nullopt;
     return DivisionProblem{"framework.capacity_factor", "a dense model has no experts", "0"};
   }
+  if (options.idle_experts >= static_cast<double>(expert_count(model)))
+    return DivisionProblem{"framework.idle_experts", "no expert is left to work",
+                           "fewer than the model's experts"};
+  if (options.idle_experts > 0 && (options.capacity_factor > 0 || p.expert > 1))
+    return DivisionProblem{"framework.idle_experts",
+                           "with a capacity every expert computes with all of its slots", "0"};
   for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
                                     {"parallel.pipeline", p.pipeline},
                                     {"parallel.context", p.context}})

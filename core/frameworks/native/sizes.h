@@ -163,13 +163,20 @@ struct Native {
   std::int64_t rows_of_expert() const {
     return capacity() > 0 ? checked_mul(capacity(), experts) : rows;
   }
-  /// And what each has in the mean. Tokens lie one after the other in no operand but those of fp8,
-  /// which the engine pads: a product over any number of them takes what the next multiple takes.
+  /// Experts of this rank that have rows in a pass.
+  std::int64_t experts_at_work() const {
+    const std::int64_t here = layout.block.experts / experts;
+    if (capacity() > 0) return here;
+    return std::max<std::int64_t>(here - std::llround(plan.framework.native.idle_experts), 1);
+  }
+  /// And what each of those has in the mean. Tokens lie one after the other in no operand but those
+  /// of fp8, which the engine pads: a product over any number of them takes what the next multiple
+  /// takes.
   std::int64_t mean_rows_of_expert() const {
     constexpr std::int64_t kMultiple = 16;
     if (capacity() > 0) return rows_of_expert();
-    const std::int64_t here = layout.block.experts / experts;
-    return round_up(ceil_div(checked_mul(rows, layout.block.per_token), here), kMultiple);
+    return round_up(ceil_div(checked_mul(rows, layout.block.per_token), experts_at_work()),
+                    kMultiple);
   }
   /// Rows that a matrix of a block is multiplied with at the most, and matrices of its kind.
   std::int64_t rows_of(NativeLinear l) const {
@@ -177,6 +184,10 @@ struct Native {
   }
   std::int64_t matrices_of(NativeLinear l) const {
     return layout.block.of_experts(l) ? layout.block.experts / experts : 1;
+  }
+  /// And those that a pass multiplies with.
+  std::int64_t matrices_at_work(NativeLinear l) const {
+    return layout.block.of_experts(l) ? experts_at_work() : 1;
   }
   std::int64_t expert_matrix(std::int64_t columns) const {
     return native_tensor(checked_mul(expert_rows(), columns), width);

@@ -71,6 +71,15 @@ def with_gpus_that_ran(record):
     return {**record, "job": {**record["job"], "cluster": json.loads(asked)}}
 
 
+def with_idle_experts(record):
+    """Of experts without a capacity the run alone knows how many had no rows; its record's job says so."""
+    idle = record["measured"].get("idle_experts", 0)
+    if idle == 0:
+        return record
+    job = record["job"]
+    return {**record, "job": {**job, "framework": {**job["framework"], "idle_experts": idle}}}
+
+
 def write_records(lines_path):
     """Failed runs are reported, not written."""
     with open(lines_path, encoding="utf-8") as file:
@@ -79,7 +88,7 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        record = with_gpus_that_ran(record)
+        record = with_idle_experts(with_gpus_that_ran(record))
         path = _path(record)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):

@@ -305,6 +305,46 @@ TEST(NativeLowering, multiplies_rows_of_experts_at_the_rate_of_whole_tiles) {
   }
 }
 
+TEST(NativeLowering, starts_nothing_for_experts_without_rows) {
+  const Model model = model_of(kMixtral);
+  struct Work {
+    std::int64_t calls = 0;
+    std::int64_t rows = 0;  ///< of one product
+  };
+  const auto work_of = [&](double idle) {
+    Plan plan = native_plan(0, "bf16-master", 1);
+    plan.workload.micro_batch = 1;
+    plan.workload.sequence_length = 512;
+    plan.framework.native.idle_experts = idle;
+    const RankModel share(model, plan);
+    const Program program = lower(share.model(), plan, share.run(), 0);
+    Work work;
+    for_each_event(program, [&](const Event& e, std::int64_t times) {
+      if (e.kind != Event::Kind::compute) return;
+      for_each_kernel(program, e, [&](const Kernel& k) {
+        if (k.kind != KernelKind::product || k.calls == 1) return;
+        work.calls += times * k.calls;
+        work.rows = std::min({k.m, k.n, k.k});
+      });
+    });
+    return work;
+  };
+  // 4 layers, 2 products forward and 4 backward; 512 tokens go to 2 of 8 each.
+  EXPECT_EQ(work_of(0).calls, 4 * 6 * 8);
+  EXPECT_EQ(work_of(0).rows, 128);
+  EXPECT_EQ(work_of(3.6).calls, 4 * 6 * 4);
+  EXPECT_EQ(work_of(3.6).rows, 256);
+  const auto refused = [&](double idle, double capacity) {
+    Plan plan = native_plan(0, "bf16-master", 1);
+    plan.framework.native.idle_experts = idle;
+    plan.framework.native.capacity_factor = capacity;
+    return sharding_problem(model, plan).has_value();
+  };
+  EXPECT_FALSE(refused(7, 0));
+  EXPECT_TRUE(refused(8, 0));
+  EXPECT_TRUE(refused(1, 1.25));
+}
+
 TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
   const Model model = model_of(kMixtral);
   const auto key_of = [&](auto&& change, const Model& of) {

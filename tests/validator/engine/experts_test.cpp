@@ -58,6 +58,21 @@ TEST_P(DividedExperts, give_the_same_losses_when_blocks_are_done_again) {
   }
 }
 
+/// Of a layer, whatever is kept for the backward pass: what is done again is not counted again.
+TEST(Experts, are_counted_where_they_get_no_row) {
+  for (const Keep keep : {Keep::everything, Keep::products, Keep::inputs}) {
+    TestRun run = run_of(0, 1, 1, DType::f64);
+    run.keep = keep;
+    run.micro_batch = 1;
+    run.sequence = 1;  // one token a micro-batch goes to `per_token` experts
+    const DecoderSpec spec = tiny_qwen3_moe();
+    const auto steps = train(spec, run, 2);
+    EXPECT_EQ(steps.back().idle_experts, spec.experts->count - spec.experts->per_token);
+    run.capacity_factor = 1;
+    EXPECT_EQ(train(spec, run, 2).back().idle_experts, 0);
+  }
+}
+
 /// Room is of a micro-batch's rows, so that the same rows are dropped wherever the expert is.
 TEST_P(DividedExperts, drop_the_same_rows) {
   TestRun whole = run_of(0, 1, 1);

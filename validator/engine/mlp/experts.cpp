@@ -147,6 +147,7 @@ class ExpertMlp final : public Mlp {
     if (capacity_ == 0) {
       a.counted->resize(static_cast<std::size_t>(spec_.experts->count));
       on.download(std::as_writable_bytes(std::span(*a.counted)), a.counts);
+      if (tally != nullptr && tally->idle != nullptr) tally->idle->count(*a.counted);
     }
     dispatch(ranks, a, x);
     compute(ranks, p, a, true, true);

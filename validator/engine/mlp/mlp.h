@@ -2,6 +2,7 @@
 // (dense.cpp), or one of several for each (experts.cpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,11 +42,25 @@ struct MlpParameters {
   UnitTensors experts;          ///< of blocks that have any; none where they have 4 bits
 };
 
+/// Experts that got no row, of the layers and micro-batches of a step.
+struct IdleExperts {
+  std::int64_t layers = 0, experts = 0;
+
+  void count(const std::vector<std::int32_t>& rows) {
+    ++layers;
+    experts += std::count(rows.begin(), rows.end(), 0);
+  }
+  double mean() const {
+    return layers == 0 ? 0 : static_cast<double>(experts) / static_cast<double>(layers);
+  }
+};
+
 /// What the routers of a micro-batch count together.
 struct RouterTally {
   Tensor balance;   ///< [2, experts], of the load-balancing loss (RouteForward); absent without one
   float slope = 0;  ///< of the loss, as RouteBackward::balance_scale
   Tensor dropped;   ///< [1]: assignments that had no slot; absent where none is dropped
+  IdleExperts* idle = nullptr;  ///< null: with a capacity every expert computes
 };
 
 /// With whom it is divided, and what it adds to; the latter two of networks with experts.

@@ -11,6 +11,7 @@ namespace shardplan::validator::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kPacks = 2;            // accesses of a thread to each tensor
 constexpr float kNormFloor = 1e-6F;  // as torch.nn.utils.clip_grad_norm_
 
 template <class P, class S>
@@ -31,19 +32,21 @@ struct AdamWArgs {
   float decay;                // 1 - learning_rate * weight_decay
   float step_size;            // learning_rate / (1 - beta1^step)
   float inverse_root_second;  // 1 / sqrt(1 - beta2^step)
-  std::uint32_t seed;
-  std::uint64_t step;
+  std::uint64_t random;       // this step's stream of random bits
   std::uint64_t first_element;
 };
 
-/// Rounds to nearest, or to bf16 by the random bits.
-template <class T>
+/// Rounds to nearest, or to bf16 by the random bits. `kFinite`: x is known to be.
+template <class T, bool kFinite>
 __device__ T round_to(float x, std::uint64_t bits) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+  if constexpr (!std::is_same_v<T, __nv_bfloat16>) {
+    return from_float<T>(x);
+  } else if constexpr (kFinite) {
+    const std::uint32_t rounded = __float_as_uint(x) + static_cast<std::uint16_t>(bits);
+    return __ushort_as_bfloat16(static_cast<std::uint16_t>(rounded >> 16U));
+  } else {
     return __ushort_as_bfloat16(
         stochastic_bf16(__float_as_uint(x), static_cast<std::uint16_t>(bits)));
-  } else {
-    return from_float<T>(x);
   }
 }
 
@@ -58,9 +61,11 @@ __global__ void adamw_kernel(AdamWArgs<P, S> a) {
   }
   constexpr bool kRandom =
       std::is_same_v<S, __nv_bfloat16> || (!kMaster && std::is_same_v<P, __nv_bfloat16>);
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads * W;
-  for (std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * W; at < a.count;
-       at += step) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kThreads * kPacks * W + threadIdx.x * W;
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    const std::int64_t at = begin + std::int64_t{pack} * kThreads * W;
+    if (at >= a.count) return;
     const Pack<P, W> gradient = load<W>(a.gradient + at);
     Pack<S, W> first = load<W>(a.first + at);
     Pack<S, W> second = load<W>(a.second + at);
@@ -71,27 +76,36 @@ __global__ void adamw_kernel(AdamWArgs<P, S> a) {
     } else {
       parameter = load<W>(a.parameter + at);
     }
+    float m[W], v[W], after[W];
+    float sum = 0.0F;
 #pragma unroll
     for (int e = 0; e < W; ++e) {
-      std::uint64_t bits = 0;
-      if constexpr (kRandom) {
-        bits = random_bits(a.seed, a.step, a.first_element + static_cast<std::uint64_t>(at + e));
-      }
       const float g = gradient[e] * scale;
-      const float m = a.beta1 * first[e] + (1.0F - a.beta1) * g;
-      const float v = a.beta2 * second[e] + (1.0F - a.beta2) * g * g;
-      first.values[e] = round_to<S>(m, bits >> 16U);
-      second.values[e] = round_to<S>(v, bits >> 32U);
-      const float denominator = fast_sqrt(v) * a.inverse_root_second + a.epsilon;
+      m[e] = a.beta1 * first[e] + (1.0F - a.beta1) * g;
+      v[e] = a.beta2 * second[e] + (1.0F - a.beta2) * g * g;
+      const float denominator = fast_sqrt(v[e]) * a.inverse_root_second + a.epsilon;
       const float before = kMaster ? master[e] : parameter[e];
-      const float after = before * a.decay - __fdividef(a.step_size * m, denominator);
-      if constexpr (kMaster) {
-        master.values[e] = after;
-        parameter.set(e, after);
-      } else {
-        parameter.values[e] = round_to<P>(after, bits);
-      }
+      after[e] = before * a.decay - __fdividef(a.step_size * m[e], denominator);
+      sum += m[e] + v[e] + after[e];
     }
+    const auto round = [&]<bool kFinite>() {
+#pragma unroll
+      for (int e = 0; e < W; ++e) {
+        std::uint64_t bits = 0;
+        if constexpr (kRandom)
+          bits = mixed(a.random ^ (a.first_element + static_cast<std::uint64_t>(at + e)));
+        first.values[e] = round_to<S, kFinite>(m[e], bits >> 16U);
+        second.values[e] = round_to<S, kFinite>(v[e], bits >> 32U);
+        if constexpr (kMaster) {
+          master.values[e] = after[e];
+          parameter.set(e, after[e]);
+        } else {
+          parameter.values[e] = round_to<P, kFinite>(after[e], bits);
+        }
+      }
+    };
+    // A sum is finite only if all its terms are: one look instead of one at each.
+    isfinite(sum) ? round.template operator()<true>() : round.template operator()<false>();
     store<W>(a.first + at, first);
     store<W>(a.second + at, second);
     store<W>(a.parameter + at, parameter);
@@ -120,11 +134,11 @@ void run(const Launch& launch, const AdamW& o) {
       .decay = static_cast<float>(1.0 - double{o.learning_rate} * double{o.weight_decay}),
       .step_size = static_cast<float>(o.learning_rate / correction1),
       .inverse_root_second = static_cast<float>(1.0 / std::sqrt(correction2)),
-      .seed = o.seed,
-      .step = static_cast<std::uint64_t>(o.step),
+      .random = random_stream(o.seed, static_cast<std::uint64_t>(o.step)),
       .first_element = static_cast<std::uint64_t>(o.first_element)};
+  const std::int64_t blocks = ceil_div(args.count, std::int64_t{kThreads} * kPacks * W);
   adamw_kernel<P, S, W, kMaster>
-      <<<grid_for(args.count / W, kThreads), kThreads, 0, launch.stream>>>(args);
+      <<<static_cast<unsigned>(blocks), kThreads, 0, launch.stream>>>(args);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "device/operands.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/matmul.h"
 
 namespace shardplan::validator::cuda {
 
@@ -60,8 +61,10 @@ class Linear {
   void multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
                 const Tensor& b, const Tensor& bias, float scale = 1);
   Plan& plan_for(const Shape& shape);
+  Tiles tiles_of(const Shape& shape) const;
 
   cublasLtHandle_t handle_ = nullptr;
+  bool hopper_ = false;  ///< compute capability 9.0
   /// The heuristic's choice, asked for once a shape, or once a class of them.
   std::map<Shape, std::unique_ptr<Plan>> plans_;
 };

@@ -3,6 +3,9 @@
 
 #include <cublasLt.h>
 
+#include <array>
+#include <cstdint>
+
 #include "kernels/cuda/cuda_check.h"
 #include "memory/tensor.h"
 
@@ -75,12 +78,27 @@ struct MatmulLayout {
   }
 };
 
+enum class Tiles : std::uint8_t {
+  any,
+  even,  ///< of 256 × 128, where the heuristic offers them
+};
+
+inline bool has_even_tiles(const cublasLtMatmulAlgo_t& algorithm) {
+  std::uint32_t tile = 0;
+  std::size_t written = 0;
+  check(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile,
+                                             sizeof(tile), &written),
+        "cublasLtMatmulAlgoConfigGetAttribute");
+  return tile == CUBLASLT_MATMUL_TILE_256x128;
+}
+
 /// What cuBLASLt's heuristic thinks the fastest with `workspace` bytes and operands at multiples of
 /// `alignment` bytes. Returns why there is none; a caller says what it was for.
 inline cublasStatus_t choose_algorithm(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
                                        const MatmulLayout& a, const MatmulLayout& b,
                                        const MatmulLayout& c, std::int64_t workspace,
-                                       std::int64_t alignment, cublasLtMatmulAlgo_t& choice) {
+                                       std::int64_t alignment, cublasLtMatmulAlgo_t& choice,
+                                       Tiles tiles = Tiles::any) {
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
@@ -89,13 +107,21 @@ inline cublasStatus_t choose_algorithm(cublasLtHandle_t handle, cublasLtMatmulDe
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(preference, operand, static_cast<std::uint32_t>(alignment));
   int found = 0;
-  cublasLtMatmulHeuristicResult_t best{};
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, description, a.layout, b.layout, c.layout, c.layout, preference, 1, &best, &found);
+  std::array<cublasLtMatmulHeuristicResult_t, 8> offered{};  // the best first
+  const int asked = tiles == Tiles::any ? 1 : static_cast<int>(offered.size());
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, description, a.layout, b.layout, c.layout, c.layout,
+                                     preference, asked, offered.data(), &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
-  choice = best.algo;
+  choice = offered.front().algo;
+  if (tiles == Tiles::any) return CUBLAS_STATUS_SUCCESS;
+  for (int i = 0; i < found; ++i)
+    if (has_even_tiles(offered[static_cast<std::size_t>(i)].algo)) {
+      choice = offered[static_cast<std::size_t>(i)].algo;
+      break;
+    }
   return CUBLAS_STATUS_SUCCESS;
 }
 
