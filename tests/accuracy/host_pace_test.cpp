@@ -46,7 +46,7 @@ TEST(HostPace, ExplainsHalfOfTheErrorsOfBalancedSteps) {
   EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.056);
 }
 
-/// A machine whose blocks take 2.6 to 3.6 ms, and three runs on another. As predicted 23.2 % off.
+/// A machine whose blocks take 2.6 to 3.6 ms, and three runs on another. As predicted 23.5 % off.
 TEST(HostPace, ExplainsHalfOfTheErrorsOnASlowHost) {
   const Accuracy accuracy =
       judged({"pace_h100_1gpu", "pace_h100_2gpu_deepspeed", "pace_h100_2gpu_fsdp2"});

@@ -99,9 +99,9 @@ Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
   if (gathers_in_8_bits(r)) return Kind::gathers_in_8_bits;
   if (r.job.plan.trainer->keeps_last_logits) return Kind::holds_logits;
+  if (r.name.ends_with("-pace")) return Kind::paced;
   if (!ran_later(r)) return Kind::known;
   if (r.name.ends_with("-balance")) return Kind::balanced;
-  if (r.name.ends_with("-pace")) return Kind::paced;
   if (judges_shared_weights(r)) return Kind::shared_weights;
   if (updates_by_its_own(r)) return Kind::later_own;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
