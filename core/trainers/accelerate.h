@@ -24,7 +24,9 @@ inline constexpr std::array kTransformersOptimizers{
 /// (utils/fsdp_utils.py, fsdp2_prepare_model). DDP looks for unused parameters
 /// (transformers/trainer.py, _build_accelerator_args). transformers 5.17 asks after each
 /// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
-/// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
+/// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer). Where a
+/// ds_config names the optimizer, its parameters are one group (transformers/integrations/
+/// deepspeed.py, deepspeed_optim_sched: DummyOptim).
 /// Preference training on it is TRL's: references are prepared by prepare_fsdp
 /// (trl/models/utils.py), which calls fully_shard on the root alone; under LoRA the base with its
 /// adapters off is the reference, or, of a model that was given with adapters, with a copy of them

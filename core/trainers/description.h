@@ -175,6 +175,9 @@ struct TrainerDescription {
   bool keeps_last_logits = false;
   /// Preference training holds on to all fp32 logits of the trained model while a reference scores.
   bool keeps_logits = false;
+  /// Weights that decay and those that do not are groups of their own where a ds_config names the
+  /// optimizer, too; else DeepSpeed's engine is given all parameters as one group then.
+  bool config_decays_apart = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

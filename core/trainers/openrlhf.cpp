@@ -45,6 +45,7 @@ constinit const TrainerDescription kTrainer{
     .loads_each_tensor = true,  // trainer/ray/vllm_worker_wrap.py, update_weight_cuda_ipc
     .opens_mesh = true,         // utils/deepspeed/deepspeed.py, setup_distributed: init_device_mesh
     .keeps_last_logits = true,  // trainer/sft_trainer.py, fit: per_token_log_probs, output
+    .config_decays_apart = true,  // utils/deepspeed/deepspeed.py, create_optimizer: its own groups
     .token_loss = &openrlhf_loss::kKernel,
     .kept_token_loss = &openrlhf_loss::kKernel,
     .supervises_by_token_loss = true,

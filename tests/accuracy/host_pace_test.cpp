@@ -46,11 +46,11 @@ TEST(HostPace, ExplainsHalfOfTheErrorsOfBalancedSteps) {
   EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.056);
 }
 
-/// A machine whose blocks take 2.6 to 3.6 ms. As predicted 25.2 % off.
+/// A machine whose blocks take 2.6 to 3.6 ms, and three runs on another. As predicted 23.5 % off.
 TEST(HostPace, ExplainsHalfOfTheErrorsOnASlowHost) {
   const Accuracy accuracy =
       judged({"pace_h100_1gpu", "pace_h100_2gpu_deepspeed", "pace_h100_2gpu_fsdp2"});
-  ASSERT_EQ(whole(accuracy).timed.count, 14);
+  ASSERT_EQ(whole(accuracy).timed.count, 17);
   EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.11);
 }
 

@@ -77,7 +77,7 @@ bool updates_by_its_own(const Record& r) {
 }
 
 bool judges_shared_weights(const Record& r) {
-  static const RecordList list = records_asked_for({"tied_judged"});
+  static const RecordList list = records_asked_for({"tied_judged", "built_on_host"});
   return std::ranges::any_of(list.records,
                              [&](const Record& judge) { return judge.name == r.name; });
 }
@@ -99,9 +99,9 @@ Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
   if (gathers_in_8_bits(r)) return Kind::gathers_in_8_bits;
   if (r.job.plan.trainer->keeps_last_logits) return Kind::holds_logits;
+  if (r.name.ends_with("-pace")) return Kind::paced;
   if (!ran_later(r)) return Kind::known;
   if (r.name.ends_with("-balance")) return Kind::balanced;
-  if (r.name.ends_with("-pace")) return Kind::paced;
   if (judges_shared_weights(r)) return Kind::shared_weights;
   if (updates_by_its_own(r)) return Kind::later_own;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
@@ -185,16 +185,16 @@ TEST(Reserved, KnowsWhatItMissesNearBalance) {
       {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 3.2}, {"fsdp1", 1.5}, {"fsdp2", 3.1}});
 }
 
-/// The page's "Weights that head and embedding share": 12 % less than predicted, for a cause that
-/// is not known.
+/// The page's "Weights that head and embedding share": 13 % less than predicted wherever the model
+/// is built, for a cause that is not known.
 TEST(Reserved, KnowsWhatItMissesOfSharedWeights) {
-  expect_within(Kind::shared_weights, {{"fsdp2", 12.1}});
+  expect_within(Kind::shared_weights, {{"fsdp2", 13.1}});
 }
 
 /// The same page: what judges the host's pace.
 TEST(Reserved, KnowsWhatItMissesAtTheHostsPace) {
   expect_within(Kind::paced, {{"fsdp1", 5.5},
-                              {"fsdp2", 0.3},
+                              {"fsdp2", 1.5},
                               {"deepspeed stage 1", 0.2},
                               {"deepspeed stage 2", 2.8},
                               {"deepspeed stage 3", 5.3}});
@@ -213,10 +213,11 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
                               {"deepspeed stage 3", 4.2}});
 }
 
-/// DeepSpeed's own Adam over a checkpointed fp32 model under ZeRO-2 reserves 7.6 % more, for a
-/// cause that is not known.
+/// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that the
+/// model was built in fp32 on the GPU: 16-bit tensors in the places of fp32 ones keep 3.9 GiB
+/// cached by the allocator's rules, where 3.1 are predicted.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
-  expect_within(Kind::later_own, {{"deepspeed stage 2", 7.6}});
+  expect_within(Kind::later_own, {{"deepspeed stage 2", 5.7}});
 }
 
 /// The same page: most with parameters and states on the host.

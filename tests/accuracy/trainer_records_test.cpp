@@ -107,8 +107,11 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   // FSDP2 with 16 tokens is 2.6 % too low: 356 MiB, of which 22 are the forward pass's.
   expect_within(peak_errors(records_asked_for({"balance_2gpu"})), 12, 0.35, 2.61);
   expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.04, 0.06);
-  expect_within(peak_errors(records_asked_for({"pace_h100_1gpu", "pace_h100_2gpu_fsdp2"})), 9, 0.02,
-                0.05);
+  expect_within(peak_errors(records_asked_for({"pace_h100_1gpu"})), 8, 0.02, 0.05);
+  // Pythia under checkpoints is 1.68 % too low, by one more tensor of the embedding's size when the
+  // root's gradients are reduced; the other three are within 0.02 %.
+  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_fsdp2"})), 4, 0.43, 1.69);
+  expect_within(peak_errors(records_asked_for({"built_on_host"})), 3, 0.04, 0.07);
   // ZeRO-2 with three micro-batches and checkpoints is 6.5 % too high: why is not known.
   expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_deepspeed"})), 5, 1.32, 6.48);
   expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_ddp"})), 3, 0.03, 0.04);

@@ -74,6 +74,11 @@ std::vector<Updated> partitions_of(const Model& model, const Engine& engine, std
   return list;
 }
 
+bool groups_by_decay(const Plan& plan) {
+  return plan.framework.deepspeed.optimizer_from_program ? plan.trainer->decays_apart
+                                                         : plan.trainer->config_decays_apart;
+}
+
 std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::int64_t elements) {
   std::int64_t special = 0;
   for_each_special(model, engine, [&](const Updated& t, std::int64_t repeat) {
@@ -98,6 +103,7 @@ std::vector<Updated> sub_groups(const Model& model, const Plan& plan, const Engi
       list.back().special = special;
     }
   };
+  const bool by_decay = groups_by_decay(plan);
   const bool divides_experts = engine.expert_ranks > 0;
   const auto is_expert = [&](const Parameter& p) {
     return divides_experts && p.kind == ParameterKind::expert;
@@ -105,7 +111,7 @@ std::vector<Updated> sub_groups(const Model& model, const Plan& plan, const Engi
   for (const bool special : {true, false})
     for (const bool decaying : {true, false})
       add(engine.ranks, special, [&](const Parameter& p) {
-        const bool decays = !plan.trainer->decays_apart || decays_weight(p);
+        const bool decays = !by_decay || decays_weight(p);
         return is_special(engine, p) == special && decays == decaying && !is_expert(p);
       });
   if (divides_experts) add(engine.expert_ranks, false, is_expert);

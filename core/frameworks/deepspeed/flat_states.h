@@ -22,6 +22,9 @@ std::vector<Updated> partitions_of(const Model& model, const Engine& engine, std
                                    const std::vector<std::int64_t>& partitions,
                                    bool updates_special);
 
+/// Whether weights that decay and those that do not are groups of their own to the engine.
+bool groups_by_decay(const Plan& plan);
+
 /// Stage 3: `elements` in one rank's shards, those of parameters that the optimizer treats in its
 /// own way apart.
 std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::int64_t elements);

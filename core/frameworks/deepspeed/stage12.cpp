@@ -391,6 +391,20 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   b.end_phase(Phase::step);
 }
 
+/// The cache is emptied before each optimizer group is put into one buffer (DeepSpeedZeroOptimizer,
+/// __init__). What a group's parameters had been in goes back when the next group's turn comes; the
+/// last group's stays cached. `build` begins with the buffer.
+void append_last_originals(std::vector<Event>& build, const Stage12& z) {
+  if (!z.plan.trainer->keeps_build_cache || groups_by_decay(z.plan) || z.experts.exist() ||
+      z.updated().size() > 1)
+    return;
+  std::vector<Event> originals = trainable_tensors(z.model, Category::parameters, z.e.b);
+  build.insert(build.begin(), originals.begin(), originals.end());
+  for (Event& tensor : originals) tensor.kind = Event::Kind::free;
+  build.insert(build.begin() + static_cast<std::ptrdiff_t>(originals.size()) + 1, originals.begin(),
+               originals.end());
+}
+
 /// Building ends with gradients of zeros for the states that are updated here, which go again
 /// (initialize_optimizer_states).
 void append_first_gradients(std::vector<Event>& build, const Stage12& z) {
@@ -429,6 +443,7 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
   if (plan.trainer->keeps_build_cache && !z.offload) make_in_first_step(b, program.build, run);
+  append_last_originals(program.build, z);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 

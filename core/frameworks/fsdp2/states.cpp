@@ -12,6 +12,9 @@ Fsdp2States fsdp2_states(const Model& model, const Plan& plan, const Fsdp2Units&
     const std::int64_t bytes =
         round_up(checked_mul(units.shard_of(p), size_of(units.type_of(p))), kAllocationUnit);
     append_tensors(states.parameters, Category::parameters, bytes, repeat);
+    append_tensors(states.wholes, Category::parameters,
+                   round_up(checked_mul(p.numel, size_of(units.type_of(p))), kAllocationUnit),
+                   repeat);
     if (units.is_narrow(p)) {
       states.narrow_tensors += repeat;
       states.narrow_bytes = checked_add(states.narrow_bytes, checked_mul(bytes, repeat));
@@ -24,11 +27,41 @@ Fsdp2States fsdp2_states(const Model& model, const Plan& plan, const Fsdp2Units&
   return states;
 }
 
+namespace {
+
+/// fully_shard moves the tensors of its call to the GPU, makes their shards and drops them when it
+/// returns (_fully_shard/_fully_shard.py; _fsdp_param.py, _init_sharded_param). Blocks come before
+/// what is left, as accelerate goes over the model (utils/fsdp_utils.py, fsdp2_prepare_model);
+/// the rest is taken to be a call a tensor.
+std::vector<Event> shard_by_shard(const Fsdp2States& states) {
+  std::vector<Event> list;
+  const auto call = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) list.push_back(states.wholes[i]);
+    for (std::size_t i = begin; i < end; ++i) list.push_back(states.parameters[i]);
+    for (std::size_t i = begin; i < end; ++i) {
+      list.push_back(states.wholes[i]);
+      list.back().kind = Event::Kind::free;
+    }
+  };
+  for (const bool blocks : {true, false})
+    for (std::size_t i = 0; i < states.wholes.size();) {
+      const std::int64_t count = states.wholes[i].count;
+      std::size_t end = i + 1;
+      while (count > 1 && end < states.wholes.size() && states.wholes[end].count == count) ++end;
+      if ((count > 1) == blocks) call(i, end);
+      i = end;
+    }
+  return list;
+}
+
+}  // namespace
+
 void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
                       const Fsdp2States& states, const PackedWeights& packed) {
   const bool offload = plan.framework.fsdp2.cpu_offload;
   program.optimizer_source = states_source(plan.optimizer, Given::shards);
   add_cublas_workspaces(b, plan.cluster.gpu);
+  const auto shards = static_cast<std::ptrdiff_t>(program.resident.size());
   if (!offload)
     program.resident.insert(program.resident.end(), states.parameters.begin(),
                             states.parameters.end());
@@ -40,6 +73,13 @@ void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
     program.host.pinned = total_bytes(states.parameters) + states.trained;
     program.host.pageable = states.optimizer.states + states.optimizer.paged;
     return;
+  }
+  if (plan.trainer->keeps_build_cache) {
+    program.build = program.resident;
+    const auto at = program.build.begin() + shards;
+    const std::vector<Event> calls = shard_by_shard(states);
+    program.build.insert(program.build.erase(at, at + std::ssize(states.parameters)), calls.begin(),
+                         calls.end());
   }
   b.resident(Category::optimizer_states, states.optimizer.states);
   program.host.pageable = program.managed = states.optimizer.paged;

@@ -14,6 +14,7 @@ namespace shardplan {
 
 struct Fsdp2States {
   std::vector<Event> parameters;   ///< shards
+  std::vector<Event> wholes;       ///< what each of them is cut from
   std::int64_t trained = 0;        ///< bytes of those that train
   std::vector<OwnedTensor> owned;  ///< this rank's parts of them
   OptimizerMemory optimizer;

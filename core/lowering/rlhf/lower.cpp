@@ -417,10 +417,13 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
   const std::int64_t states = total_bytes(whole.resident);
+  const std::ptrdiff_t own = std::ssize(whole.resident);
   if (!releases) b.resident(Category::workspace, workspace);
   add_engine(whole, rlhf);
   add_processes(whole, rlhf);
   whole.model_bytes += total_bytes(whole.resident) - states;
+  if (!whole.build.empty())  // what is beside the models is there before the first step too
+    whole.build.insert(whole.build.end(), whole.resident.begin() + own, whole.resident.end());
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;
   Iteration iteration(rlhf, whole, parts, order);
