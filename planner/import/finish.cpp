@@ -78,8 +78,8 @@ class Finisher {
         {.file = where.file.empty() ? first_file(recipe_) : where.file,
          .key = where.key,
          .message = fmt::format("'{}' is no model of the catalogue and no folder here", name),
-         .expected = "--model with its config.json, or with a name of `shardplan "
-                     "catalog models`",
+         .expected = fmt::format("--model with {}, or with a name of `shardplan catalog models`",
+                                 its_config(name)),
          .nearest = nearest_model(name),
          .position = {where.line, where.line > 0 ? 1 : 0}});
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "json/document.h"
 #include "model/builder.h"
@@ -34,7 +35,11 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& co
 /// for anything else, with the nearest catalogue name for an unknown one.
 Model load_model(const Json& value, const ModelContext& context, const BuildOptions& options);
 
-/// The same for a name, path or size.
+/// What to ask for in the place of a name that is not known: "a config.json", or for a name of the
+/// Hub (owner/name) where that is.
+std::string its_config(std::string_view name);
+
+/// The same as load_model() for a name, path or size.
 Model load_named_model(const std::string& text, const ModelContext& context,
                        const BuildOptions& options);
 
