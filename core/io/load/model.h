@@ -35,9 +35,8 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& co
 /// for anything else, with the nearest catalogue name for an unknown one.
 Model load_model(const Json& value, const ModelContext& context, const BuildOptions& options);
 
-/// What to ask for in the place of a name that is not known: "a config.json", or for a name of the
-/// Hub (owner/name) where that is.
-std::string its_config(std::string_view name);
+/// "owner/name": a model of the Hub by its look, whose config.json can be had from there.
+bool is_hub_name(std::string_view name);
 
 /// The same as load_model() for a name, path or size.
 Model load_named_model(const std::string& text, const ModelContext& context,

@@ -179,12 +179,11 @@ TEST(Catalog, WeightsOfFewBitsAreNotTheModelButItIsOffered) {
   }
 }
 
-TEST(Catalog, ANameOfTheHubIsAskedForWithItsConfiguration) {
-  EXPECT_EQ(its_config("someone/New-3B"),
-            "its config.json (huggingface.co/someone/New-3B/raw/main/config.json)");
+TEST(Catalog, ANameOfTheHubIsToldFromAPath) {
+  EXPECT_TRUE(is_hub_name("someone/New-3B"));
   for (const char* name :
        {"new-3b", "./models/new", "../new", "/new", "a/b/c", "models/", "m/x.json"})
-    EXPECT_EQ(its_config(name), "a config.json") << name;
+    EXPECT_FALSE(is_hub_name(name)) << name;
 }
 
 TEST(Catalog, ALookupIsQuickEnoughForACommandLine) {
