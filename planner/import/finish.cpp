@@ -80,9 +80,8 @@ class Finisher {
          .message = fmt::format("'{}' is no model of the catalogue and no folder here", name),
          .expected =
              is_hub_name(name)
-                 ? fmt::format("--model with its config.json "
-                               "(huggingface.co/{}/raw/main/config.json), or with a name of "
-                               "`shardplan catalog models`",
+                 ? fmt::format("--model with its config.json (huggingface.co/{}/raw/main/"
+                               "config.json), or with a name of `shardplan catalog models`",
                                name)
                  : "--model with its config.json, or with a name of `shardplan catalog models`",
          .nearest = nearest_model(name),
