@@ -78,8 +78,12 @@ class Finisher {
         {.file = where.file.empty() ? first_file(recipe_) : where.file,
          .key = where.key,
          .message = fmt::format("'{}' is no model of the catalogue and no folder here", name),
-         .expected = "--model with its config.json, or with a name of `shardplan "
-                     "catalog models`",
+         .expected =
+             is_hub_name(name)
+                 ? fmt::format("--model with its config.json (huggingface.co/{}/raw/main/"
+                               "config.json), or with a name of `shardplan catalog models`",
+                               name)
+                 : "--model with its config.json, or with a name of `shardplan catalog models`",
          .nearest = nearest_model(name),
          .position = {where.line, where.line > 0 ? 1 : 0}});
   }

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "import/finish.h"
 #include "import/kinds/kind.h"
+#include "import/unread.h"
 #include "json/given_texts.h"
 
 namespace shardplan::importing {
@@ -56,6 +57,7 @@ class Teller {
     std::vector<Told> told;
     const Document* launcher = nullptr;
     for (const Document& document : documents_) {
+      if (asked_ == nullptr) refuse_unread(document);
       const Kind* kind = kind_of(document);
       if (kind != nullptr && kind->name == "launcher") {
         launcher = &document;
@@ -253,7 +255,13 @@ bool is_own_job(const std::string& path) {
   const std::size_t start = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (start == std::string::npos) return true;
   if (text[start] != '{') return false;
-  const Json json = Json::parse(text, nullptr, false, true);
+  bool deep = false;  // parse_json() says so
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    deep = deep || depth > kDeepestNesting;
+    return !deep;
+  };
+  const Json json = Json::parse(text, watch, false, true);
+  if (deep) return true;
   if (json.is_discarded() && is_trainer_file(path)) return false;  // hjson, which DeepSpeed reads
   if (!json.is_object() || json.contains("schema")) return true;
   if (json.contains("model") && json.contains("cluster")) return true;

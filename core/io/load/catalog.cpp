@@ -1,6 +1,8 @@
 #include "load/catalog.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <vector>
 
 #include "base/nearest.h"
 #include "embedded/files.h"
@@ -55,24 +57,53 @@ std::optional<CatalogModel> find_exactly(std::string_view name) {
   return std::nullopt;
 }
 
+/// The parts of a name between "-", without its owner; a maker's name that a checkpoint repeats
+/// goes.
+std::vector<std::string_view> words_of(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('-', begin), name.size());
+    words.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (normalized(words.front()) == "nvidia") words.erase(words.begin());
+  return words;
+}
+
+bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
+  return std::find(of.begin(), of.end(), normalized(word)) != of.end();
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string name;
+  for (const std::string_view word : words) name += (name.empty() ? "" : "-") + std::string(word);
+  return name;
+}
+
 /// The name without the words for how a checkpoint was tuned or stored, which leave the network as
 /// it is: "Llama-3.1-8B-Instruct-hf" is "Llama-3.1-8B". "base", "it" and "pt" are some at the end.
 std::string untuned(std::string_view name) {
-  name = name.substr(name.rfind('/') + 1);
-  std::string kept;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('-', begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    const std::string word = normalized(part);
-    const bool last = end == name.size();
-    const bool drops = word == "instruct" || word == "chat" || word == "hf" || word == "bf16" ||
-                       word == "deduped" ||
-                       (last && (word == "base" || word == "it" || word == "pt"));
-    const bool maker = begin == 0 && word == "nvidia";
-    if (!maker && (!drops || begin == 0)) kept += (begin > 0 ? "-" : "") + std::string(part);
-    begin = end + 1;
-  }
-  return kept;
+  std::vector<std::string_view> words = words_of(name);
+  if (words.empty()) return "";
+  words.erase(std::remove_if(words.begin() + 1, words.end(),
+                             [](std::string_view word) {
+                               return is_any(word, {"instruct", "chat", "hf", "bf16", "deduped"});
+                             }),
+              words.end());
+  if (words.size() > 1 && is_any(words.back(), {"base", "it", "pt"})) words.pop_back();
+  return joined(words);
+}
+
+/// The name without the words for weights of few bits, which another job trains than the name
+/// without them does: "Llama-3.2-1B-bnb-4bit" is "Llama-3.2-1B".
+std::string of_whole_weights(std::string_view name) {
+  std::vector<std::string_view> words = words_of(name);
+  while (words.size() > 1 &&
+         is_any(words.back(), {"bnb", "unsloth", "4bit", "8bit", "awq", "gptq", "gguf", "int4",
+                               "int8", "fp8", "nvfp4", "mxfp4"}))
+    words.pop_back();
+  return joined(words);
 }
 
 }  // namespace
@@ -84,6 +115,7 @@ std::optional<CatalogModel> find_model(std::string_view name) {
 }
 
 std::string nearest_model(std::string_view name) {
+  if (const auto whole = find_model(of_whole_weights(name))) return whole->name;
   std::vector<std::string_view> names;
   for (const EmbeddedModelName& row : embedded_model_names())
     if (!row.alias) names.push_back(row.name);

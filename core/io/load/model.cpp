@@ -113,15 +113,28 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   return NamedConfig{std::move(config), file.string(), path.string()};
 }
 
+bool is_hub_name(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  return slash != 0 && slash != std::string_view::npos && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string_view::npos &&
+         name.find_first_of(". \\") > slash && !name.ends_with(".json");
+}
+
 Model load_named_model(const std::string& text, const ModelContext& at,
                        const BuildOptions& options) {
   if (const auto found = find_config(text, at)) return from_config(*found, options);
   if (auto model = generic_decoder(text, options, at.file, at.key)) return *std::move(model);
-  throw InputError({.file = at.file,
-                    .key = at.key,
-                    .message = fmt::format("'{}' is no model of the catalogue and no file", text),
-                    .expected = "a catalogue name, the path of a config.json, or a size such as 7B",
-                    .nearest = nearest_model(text)});
+  throw InputError(
+      {.file = at.file,
+       .key = at.key,
+       .message = fmt::format("'{}' is no model of the catalogue and no file", text),
+       .expected = is_hub_name(text)
+                       ? fmt::format("a catalogue name, the path of its config.json "
+                                     "(huggingface.co/{}/raw/main/config.json), or a "
+                                     "size such as 7B",
+                                     text)
+                       : "a catalogue name, the path of a config.json, or a size such as 7B",
+       .nearest = nearest_model(text)});
 }
 
 Model load_model(const Json& value, const ModelContext& at, const BuildOptions& options) {

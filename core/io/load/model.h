@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "json/document.h"
 #include "model/builder.h"
@@ -34,7 +35,10 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& co
 /// for anything else, with the nearest catalogue name for an unknown one.
 Model load_model(const Json& value, const ModelContext& context, const BuildOptions& options);
 
-/// The same for a name, path or size.
+/// "owner/name": a model of the Hub by its look, whose config.json can be had from there.
+bool is_hub_name(std::string_view name);
+
+/// The same as load_model() for a name, path or size.
 Model load_named_model(const std::string& text, const ModelContext& context,
                        const BuildOptions& options);
 

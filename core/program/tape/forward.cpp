@@ -273,8 +273,7 @@ void ForwardPass::launch(const Op& op, DType type) {
 /// as long as the graph, whatever is made of it (peft, enable_input_require_grads).
 bool ForwardPass::is_told(const Op& op) const {
   return op.kind == OpKind::embedding && p_.mode == TapeMode::keep && p_.options.output_is_told &&
-         !p_.view.state(op.out).needs_grad && op.out != p_.graph().output() &&
-         &op == first_embedding(p_.graph());
+         !p_.view.state(op.out).needs_grad && &op == first_embedding(p_.graph());
 }
 
 /// MatMul8bitLt keeps its input as an attribute, not as a saved tensor. The chained one belongs to

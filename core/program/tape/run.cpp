@@ -49,7 +49,8 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   run.hooked = parts.offloading.count();
   run.pinned = checked_add(parts.offloading.pinned_bytes(), parts.modules.pinned_bytes());
   for (const auto* kept : {&parts.saved.held(), &parts.saved.lent()})
-    for (const tape::StorageId id : *kept) run.held.push_back(parts.storages.free_event(id));
+    for (const tape::StorageId id : *kept)
+      if (!parts.storages.of(id).exported) run.held.push_back(parts.storages.free_event(id));
   run.slots = parts.storages.slots();
   return run;
 }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "import/fsdp.h"
+#include "import/kinds/axolotl_mesh.h"
 #include "import/kinds/axolotl_offloading.h"
 #include "import/kinds/kind.h"
 #include "import/preference.h"
@@ -306,6 +307,8 @@ constexpr std::array kRules{
     KeyRule{"tensor_parallel_size", "/parallel/tensor", read_degree},
     KeyRule{"context_parallel_size", "", read_context_degree},
     KeyRule{"sequence_parallel_degree", "", read_context_degree},
+    KeyRule{"dp_shard_size", "", read_shard_size},
+    KeyRule{"dp_replicate_size", "", read_copies},
     KeyRule{"expert_parallel_size", "", read_expert_degree},
     KeyRule{"unfrozen_parameters", "", read_unfrozen},
     KeyRule{"activation_offloading", "", read_offloading},

@@ -146,6 +146,8 @@ TEST(Catalog, WordsForTuningAndStorageDoNotMatter) {
       {"Qwen/Qwen3-8B-Base", "qwen3-8b"},
       {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b-v0.1"},
       {"deepseek-ai/DeepSeek-V2-Lite-Chat", "deepseek-v2-lite"},
+      {"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-Base-BF16", "nemotron-3-nano-30b-a3b"},
+      {"LLM-Research/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
       {"google-bert/bert-base-uncased", "bert-base-uncased"}};
   for (const auto& [name, entry] : names) {
     const auto found = find_model(name);
@@ -155,12 +157,33 @@ TEST(Catalog, WordsForTuningAndStorageDoNotMatter) {
   EXPECT_FALSE(find_model("instruct"));
   EXPECT_FALSE(find_model("base"));
   EXPECT_FALSE(find_model("-"));
+  EXPECT_FALSE(find_model("nvidia"));
   EXPECT_FALSE(find_model("llama-3.1-8b-instruct-turbo"));
 }
 
 TEST(Catalog, TheNearestNameIsOffered) {
   EXPECT_EQ(nearest_model("lama-2-7b"), "llama-2-7b");
   EXPECT_EQ(nearest_model("zzzzzzzzzzzzzz"), "");
+}
+
+TEST(Catalog, WeightsOfFewBitsAreNotTheModelButItIsOffered) {
+  const std::map<std::string, std::string> names = {
+      {"unsloth/Llama-3.2-1B-Instruct-bnb-4bit", "llama-3.2-1b"},
+      {"unsloth/Qwen3-14B-unsloth-bnb-4bit", "qwen3-14b"},
+      {"Qwen/Qwen2.5-7B-Instruct-AWQ", "qwen2.5-7b"},
+      {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "qwen2.5-7b"},
+      {"Qwen/Qwen3-8B-FP8", "qwen3-8b"}};
+  for (const auto& [name, whole] : names) {
+    EXPECT_FALSE(find_model(name)) << name;
+    EXPECT_EQ(nearest_model(name), whole) << name;
+  }
+}
+
+TEST(Catalog, ANameOfTheHubIsToldFromAPath) {
+  EXPECT_TRUE(is_hub_name("someone/New-3B"));
+  for (const char* name :
+       {"new-3b", "./models/new", "../new", "/new", "a/b/c", "models/", "m/x.json"})
+    EXPECT_FALSE(is_hub_name(name)) << name;
 }
 
 TEST(Catalog, ALookupIsQuickEnoughForACommandLine) {

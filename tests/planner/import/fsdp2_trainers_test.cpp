@@ -44,6 +44,20 @@ TEST(AxolotlFsdp2, ShardsTheTypeThatWasLoaded) {
   EXPECT_EQ(job_of(first)["precision"], "bf16-autocast");
 }
 
+/// utils/distributed.py: dp_shard_size GPUs, and those of a context, divide one copy of the states.
+TEST(AxolotlFsdp2, HasCopiesOfTheStates) {
+  const std::string base = kAxolotl;
+  const auto shards = [&](const std::string& more) {
+    return job_of(base + more).at("framework").value("hybrid_shard_size", 0);
+  };
+  EXPECT_EQ(shards("dp_shard_size: 4\n"), 4);
+  EXPECT_EQ(shards("dp_shard_size: 2\ndp_replicate_size: 2\ncontext_parallel_size: 2\n"), 4);
+  EXPECT_EQ(shards("dp_shard_size: 1\ndp_replicate_size: 1\n"), 0);
+  EXPECT_THAT(error_of(base + "dp_replicate_size: 2\n"), HasSubstr("dp_shard_size"));
+  const std::string alone = base.substr(0, base.find("fsdp_version"));
+  EXPECT_THAT(error_of(alone + "dp_shard_size: 4\n"), HasSubstr("fsdp_config"));
+}
+
 /// A network that nothing else divides sends rows to experts as every other does. Weights and their
 /// states are divided whatever the degree; gathered are fewer.
 TEST(NemoFsdp2, DividesExpertsOfStateSpaceModels) {

@@ -1,4 +1,9 @@
 // Several files as one job; what is missing, unknown or contradictory.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
 #include "import_testing.h"
 
 #include "import/command_line.h"
@@ -143,6 +148,16 @@ TEST(Shell, OddTextIsNoHarm) {
   for (const char* text : {"", "$", "${", "$((", "`", "'", "\"", "\\", "A=(", "A=", "$(",
                            "${A:-${B", "--", "a=\"$", ")))", "&&|;<>"})
     parse_shell(text);
+}
+
+TEST(Import, AFileNestedTooDeeplyIsLeftToTheReaderOfJobs) {
+  const std::string path = testing::TempDir() + "/deep.json";
+  constexpr int kLevels = 100000;
+  std::ofstream file(path);
+  for (int i = 0; i < kLevels; ++i) file << "{\"a\":";
+  file << 1 << std::string(kLevels, '}');
+  file.close();
+  EXPECT_TRUE(is_own_job(path));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // What each kind of file becomes.
+#include <gmock/gmock.h>
+
 #include "import_testing.h"
 
 namespace shardplan::importing {
@@ -445,6 +447,18 @@ TEST(PeftAdapter, IsLora) {
           "target_modules": ["c_attn"], "use_rslora": true})");
   EXPECT_EQ(job.at("workload").at("lora"),
             Json({{"rank", 4}, {"targets", {"c_attn"}}, {"rank_stabilized", true}}));
+}
+
+TEST(Kinds, FilesThatNoneReadsAreToldByName) {
+  EXPECT_THAT(error_of("model: {_component_: torchtune.models.llama3.llama3_8b}\n"
+                       "output_dir: o\ngradient_accumulation_steps: 8\n"),
+              testing::HasSubstr("torchtune"));
+  EXPECT_THAT(error_of("checkpoint_dir: c\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n"),
+              testing::HasSubstr("LitGPT"));
+  EXPECT_THAT(error_of("parallelism: {dp: 2, tp: 2}\ntokens: {micro_batch_size: 2}\n"),
+              testing::HasSubstr("nanotron"));
+  EXPECT_THAT(error_of(R"({"schema": "shardplan.job/1", "model": "gpt2", "cluster": "1xH100"})"),
+              testing::HasSubstr("whole by itself"));
 }
 
 }  // namespace
