@@ -27,7 +27,7 @@ TEST(NativeForeseen, TakeTheTimeThatIsPredicted) {
     const double error = 100 * (e.time.step_seconds / measured - 1);
     sum += std::abs(error);
     ++runs;
-    // Rows of 64 experts went to their own rank through NCCL too, which the engine does no more.
+    // 9.7 GB of rows of 64 experts, half of which NCCL sends to their own rank: not explained yet.
     const bool slow_exchange = r.name.find("-e2-qwen3-moe-") != std::string::npos;
     EXPECT_GE(error, slow_exchange ? -38.3 : -10.9) << r.name;
   }

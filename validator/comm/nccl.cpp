@@ -168,18 +168,9 @@ class NcclCommunicator : public Communicator {
   void all_to_all(const Tensor& to, const Tensor& from, std::int64_t blocks) override {
     const std::int64_t parts = blocks * size_, part = from.numel() / parts;
     launch("ncclGroupEnd", [&](cudaStream_t stream) {
-      // NCCL would send this rank's own parts at the rate of a link.
-      const auto width = static_cast<std::size_t>(from.slice(0, part).bytes());
-      const auto pitch = static_cast<std::size_t>(size_) * width;
-      const std::int64_t own = rank_ * part;
-      cuda::check(cudaMemcpy2DAsync(to.slice(own, part).data(), pitch, from.slice(own, part).data(),
-                                    pitch, width, static_cast<std::size_t>(blocks),
-                                    cudaMemcpyDeviceToDevice, stream),
-                  "copying on the GPU");
       check(ncclGroupStart(), "ncclGroupStart");
       for (std::int64_t i = 0; i < parts; ++i) {
         const int peer = static_cast<int>(i % size_);
-        if (peer == rank_) continue;
         const Tensor out = from.slice(i * part, part), in = to.slice(i * part, part);
         check(ncclSend(out.data(), count_of(out), type_of(out.dtype), peer, comm_, stream),
               "ncclSend");
