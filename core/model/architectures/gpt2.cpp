@@ -42,10 +42,12 @@ ValueId gpt2_layer(Graph& g, const Gpt2Layer& l, ValueId x) {
   const ValueId n2 = layer_norm(g, l.norm2, middle);
   const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
-  g.name_until(n1, attended);
-  g.name_until(n2, delta);
+  const ValueId out = g.map(OpKind::add, middle, delta);
+  g.name_until(fused, attended);
+  g.name_until(n1, middle);  // the residual sums are bound to their names
+  g.name_until(n2, out);
   g.name(attended);
-  return g.map(OpKind::add, middle, delta);
+  return out;
 }
 
 }  // namespace

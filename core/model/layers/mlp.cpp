@@ -133,9 +133,9 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
       break;
   }
   // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))): every factor is a tensor of its own.
+  const ValueId half = g.map(OpKind::scalar, x);
   const ValueId cube = g.map(OpKind::scalar, g.map(OpKind::power, x));
   const ValueId inner = g.map(OpKind::scalar, g.map(OpKind::add, x, cube));
-  const ValueId half = g.map(OpKind::scalar, x);
   const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
   const ValueId y = g.map(OpKind::mul, half, one_plus);
   g.name_until(x, y);

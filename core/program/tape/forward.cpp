@@ -106,11 +106,12 @@ void ForwardPass::alias(const Op& op) {
 void ForwardPass::compute(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   ValueState& out = p_.view.state(op.out);
+  p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
+  // Autocast casts a call's arguments from the last to the first.
+  if (op.kind == OpKind::linear)
+    cast_weight(i, GraphView::reads(op, 0) && p_.view.state(op.in[0]).needs_grad);
   Operands read = read_inputs(op);
   const DType type = read.count > 0 ? read.type[0] : out.dtype;
-  p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
-  if (op.kind == OpKind::linear)
-    cast_weight(i, read.count > 0 && p_.view.state(op.in[0]).needs_grad);
   if (p_.view.is_masked(op)) repeat_heads(op, read);
   const bool as_math = op.kind == OpKind::sdpa && p_.view.runs_as_math(op, type);
   const bool attends = op.kind == OpKind::sdpa && !as_math;
@@ -125,6 +126,7 @@ void ForwardPass::compute(std::size_t i) {
   if (narrows) narrow_forward(p_, op, narrow, joint != narrow_inputs_.end());
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
   const StorageId places = temporary_of_places(op);
+  const StorageId mask = mask_that_goes(op);
   const StorageId straight =
       op.transposed ? p_.temporary(p_.view.extent_of(op.in[0]), type) : kExternal;
 
@@ -155,6 +157,7 @@ void ForwardPass::compute(std::size_t i) {
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
   p_.storages.unref(places);
+  p_.storages.unref(mask);
   p_.storages.unref(straight);
   launch(op, type);
   if (rings || blocks) p_.writer.wait();
@@ -174,10 +177,19 @@ StorageId ForwardPass::temporary_of_places(const Op& op) {
   return p_.storages.allocate(checked_mul(count, 9), p_.view.category_of(op.out));
 }
 
+/// native_dropout makes a mask of one byte an element, also where nobody keeps it.
+StorageId ForwardPass::mask_that_goes(const Op& op) {
+  if (op.kind != OpKind::dropout || p_.mode == TapeMode::infer) return kExternal;
+  if (p_.view.state(op.out).needs_grad && p_.keeps()) return kExternal;
+  return p_.storages.allocate(elements(p_.view.extent_of(op.out), p_.view.sizes()),
+                              p_.view.category_of(op.out));
+}
+
 /// An input is read as it is, or from a copy that autocast makes for this operation.
 Operands ForwardPass::read_inputs(const Op& op) {
   Operands read;
-  for (std::size_t k = 0; GraphView::reads(op, k); ++k, ++read.count) {
+  while (GraphView::reads(op, read.count)) ++read.count;
+  for (std::size_t k = read.count; k-- > 0;) {
     const ValueState& in = p_.view.state(op.in[k]);
     const DType type = p_.view.read_type(op, k);
     read.type[k] = type;
