@@ -133,6 +133,9 @@ struct ModelFacts {
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
   /// Dynamo breaks its graph in front of the loss, which is one of its own in a compiled step.
   bool breaks_before_loss = false;
+  /// The loop over layers asks a tensor's value, at which Dynamo breaks the graph: it runs eagerly,
+  /// and each layer is a graph of its own (torch/_dynamo/symbolic_convert.py).
+  bool breaks_between_layers = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };
 
