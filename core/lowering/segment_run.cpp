@@ -153,13 +153,15 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
   // and the loss, is another.
-  options.ends_apart = plan.compiles_whole() && options.last_segment && in.leaf;
+  options.ends_apart = plan.compiles_whole() && options.last_segment &&
+                       (in.leaf || model.facts.breaks_between_layers);
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
-  options.draws_again = plan.compiles_whole() && plan.recomputes_blocks() && draws_in_blocks(model);
+  options.draws_again = plan.compiles_whole() && !model.facts.breaks_between_layers &&
+                        plan.recomputes_blocks() && draws_in_blocks(model);
   options.product_again = in.again != nullptr && has_untagged(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;

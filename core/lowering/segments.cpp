@@ -158,6 +158,20 @@ void find_last_users(const Model& model, ModelRun& run) {
       if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
 }
 
+/// Bytes of the causal masks that layers keep which are graphs of their own: each is handed a
+/// boolean one and makes one of it in the operands' type.
+std::int64_t masks_of_layers(const Model& model, const Sizes& sizes, const Regime& regime) {
+  std::int64_t bytes = 0;
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops()) {
+      if (op.kind != OpKind::sdpa || !op.causal) continue;
+      const std::int64_t one =
+          checked_mul(elements({1, op.work.scale}, sizes), size_of(regime.compute));
+      bytes = checked_add(bytes, checked_mul(segment.repeat, round_up(one, kAllocationUnit)));
+    }
+  return bytes;
+}
+
 /// While Dynamo traces, transformers makes the causal mask that an eager step leaves out
 /// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers of a graph, in the operands'
 /// type, and one for those with a sliding window.
@@ -167,6 +181,8 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
   // one that it is made from, as an argument of their blocks.
   const bool breaks = compiled::breaks_in_layers(model);
   if (!plan.compiles_whole() || (breaks && !plan.recomputes_blocks())) return 0;
+  if (model.facts.breaks_between_layers && !plan.recomputes_blocks())
+    return masks_of_layers(model, sizes_of(plan, model), regime);
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
@@ -245,7 +261,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   for (const Shared& shared : model.shared) run.shared_trains.push_back(shared.needs_grad);
   in.shared_trains = &run.shared_trains;
   // Where the graph breaks in every layer, each piece is cut by itself.
-  const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model);
+  const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model) &&
+                     !model.facts.breaks_between_layers;
   const compiled::GraphCuts cuts = compiled::graph_cuts(
       model, regime, whole ? framework.graph_bytes(plan) : 0, plan.recomputes_blocks());
   const bool one_graph = whole && framework.graph_bytes(plan) == 0;

@@ -135,6 +135,9 @@ struct ModelFacts {
   bool breaks_before_loss = false;
   /// Experts are chosen in groups (n_group): what vLLM and SGLang have a function of its own for.
   bool grouped_experts = false;
+  /// The loop over layers asks a tensor's value, at which Dynamo breaks the graph: it runs eagerly,
+  /// and each layer is a graph of its own (torch/_dynamo/symbolic_convert.py).
+  bool breaks_between_layers = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };
 

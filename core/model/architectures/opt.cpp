@@ -85,7 +85,10 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
                .vocabulary = vocab,
                .max_positions = positions,
                .attention_heads = heads,
-               .key_value_heads = heads};
+               .key_value_heads = heads,
+               // LayerDrop draws a number for each layer and compares it, whatever the chance is
+               // (transformers 5.17, modeling_opt.py; 5.24 only where the chance is above 0).
+               .breaks_between_layers = true};
   const auto tokens = m.embedding("model.decoder.embed_tokens", vocab, width);
   const auto places =
       m.embedding("model.decoder.embed_positions", positions + kPositionOffset, hidden);
