@@ -69,13 +69,16 @@ PackedProducts packed_products(const SegmentRun& segment, bool through) {
   out.in_blocks = segment.segment->checkpointable;
   std::vector<ValueId> inputs;
   std::vector<KernelsBetween> before;
+  std::vector<bool> attends;  // by product: attention that the class writes out, which engines fuse
   KernelsBetween between;
   std::map<ValueId, ValueId> handed_on;  // to the products of a rank, without an exchange
   for (const Op& op : segment.segment->graph.ops()) {
     between.see(op);
     if (through && op.kind == OpKind::communicate && op.exchange.forward == Exchange::none)
       handed_on[op.out] = op.in[0];
+    if (op.kind == OpKind::matmul) attends.push_back(op.work.scale == Scale::context_scores);
     if (!is_product(op)) continue;
+    attends.push_back(false);
     const auto from = handed_on.find(op.in[0]);
     inputs.push_back(from == handed_on.end() ? op.in[0] : from->second);
     before.push_back(std::exchange(between, {}));
@@ -83,6 +86,10 @@ PackedProducts packed_products(const SegmentRun& segment, bool through) {
   std::vector<Kernel> all;
   for (const Kernel& k : segment.forward.forward_kernels)
     if (k.kind == KernelKind::product) all.push_back(k);
+  if (all.size() == attends.size()) {
+    std::size_t i = 0;
+    std::erase_if(all, [&](const Kernel&) { return attends[i++]; });
+  }
   out.paired = all.size() == inputs.size();
   KernelsBetween
       behind;  // products that are packed into the last one: norms of its parts follow it

@@ -147,9 +147,7 @@ TEST(PublishedServing, ThroughputByFamily) {
     as_stated.add(on_stated_gpu(row, error));
   }
   EXPECT_GE(all.rows, 350U);
-  // gpt-oss-120b on one H100.
-  EXPECT_EQ(without_room["vLLM, chat requests in a queue, 4 bits, experts"], 2U);
-  EXPECT_EQ(without_room.size(), 1U);
+  EXPECT_TRUE(without_room.empty());
   for (const auto& [name, errors] : families) {
     RecordProperty(name, errors.words());
     EXPECT_LE(errors.mean(), limits().at(name)) << name << ": " << errors.words();
@@ -159,7 +157,8 @@ TEST(PublishedServing, ThroughputByFamily) {
   RecordProperty("held out", held_out.words());
   RecordProperty("prompts assumed", mlperf.words());
   RecordProperty("all, prompts assumed or not", together.words());
-  EXPECT_LE(all.mean(), 0.14) << all.words();
+  // With two rows of gpt-oss-120b on one H100, for which there was no room before: 0.14.
+  EXPECT_LE(all.mean(), 0.1414) << all.words();
   EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
   EXPECT_EQ(mlperf.rows, 23U);
   EXPECT_LE(mlperf.mean(), 0.47) << mlperf.words();
@@ -247,7 +246,7 @@ TEST(PublishedServing, MissesWhatItRefusedBefore) {
       {"SGLang, chat requests in a queue, 16 bits, experts", 1.27},
       {"SGLang, chat requests in a queue, fp8, experts", 1.71},
       {"vLLM, chat requests in a queue, 16 bits, experts", 0.82},
-      {"vLLM, chat requests in a queue, 4 bits, experts over GPUs", 0.6},
+      {"vLLM, chat requests in a queue, 4 bits, experts over GPUs", 0.64},
       {"vLLM, chat requests in a queue, fp8, experts", 1.91}};
   std::map<std::string, Errors> families;
   for (const Row& row : rows())

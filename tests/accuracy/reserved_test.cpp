@@ -27,7 +27,7 @@ struct Limit {
 
 constexpr std::array kLimits{
     Limit{"fsdp1", 12, 2.0, 2.5, 3.8},
-    Limit{"fsdp2", 28, 0.2, 0.2, 0.8},
+    Limit{"fsdp2", 28, 0.2, 0.2, 1.26},
     Limit{"deepspeed stage 1", 15, 0.3, 1.2, 8.5},
     Limit{"deepspeed stage 2", 32, 0.2, 0.7, 4.6},
     Limit{"deepspeed stage 3", 39, 0.8, 3.4, 11.5},
@@ -136,7 +136,8 @@ TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
 TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
   for (const GroupSummary& group : errors_of_records(Kind::few_bits).groups) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
-    EXPECT_LE(100 * std::abs(s.largest), 2.3) << group.name;
+    // FSDP2 -3.6 since allocations follow autograd's order, from -2.2.
+    EXPECT_LE(100 * std::abs(s.largest), 3.62) << group.name;
   }
 }
 
@@ -208,7 +209,7 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
   expect_within(Kind::later, {{"fsdp1", 5.3},
                               {"fsdp2", 7.4},
                               {"deepspeed stage 0", 17.1},
-                              {"deepspeed stage 1", 4.4},
+                              {"deepspeed stage 1", 4.42},
                               {"deepspeed stage 2", 1.0},
                               {"deepspeed stage 3", 4.2}});
 }
