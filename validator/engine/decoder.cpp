@@ -471,17 +471,15 @@ class Decoder final : public Network {
   RouterTally tally_;
   IdleExperts idle_;
   std::unique_ptr<SelfAttention> attention_;
-  Tensor widened_;  ///< a matrix of 4 bits, while it is multiplied with
-  Tensor tokens_;   ///< [slots, rows] int32, on the first stage
-  Tensor targets_;  ///< [rows] int32, on the last
-  BlockFp8 fp8_;    ///< without what blocks keep
-  Tensor table_;    ///< [rows of a sequence, head_dim]
+  Tensor widened_;           ///< a matrix of 4 bits, while it is multiplied with
+  Tensor tokens_, targets_;  ///< int32: [slots, rows] on the first stage, [rows] on the last
+  BlockFp8 fp8_;             ///< without what blocks keep
+  Tensor table_;             ///< [rows of a sequence, head_dim]
   // Of the step under way.
   std::vector<Slot> slots_;
   SharedActivations shared_;            ///< of all blocks, under Keep::products
   Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
-  Tensor losses_;                       ///< [rows]
-  Tensor dembedding_;                   ///< the embedding unit's gradient
+  Tensor losses_, dembedding_;          ///< [rows]; the embedding unit's gradient
 };
 
 }  // namespace
@@ -491,9 +489,9 @@ std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) 
   if (run.capacity_factor == 0) return run.experts.ranks > 1 ? rows : 0;
   const auto share = static_cast<double>(checked_mul(rows, experts.per_token)) /
                      static_cast<double>(experts.count);
-  const double wanted = std::ceil(run.capacity_factor * share);
-  const double most = static_cast<double>(rows);
-  return round_up(static_cast<std::int64_t>(std::clamp(wanted, 1.0, most)), slot_multiple(run.fp8));
+  const double wanted =
+      std::clamp(std::ceil(run.capacity_factor * share), 1.0, static_cast<double>(rows));
+  return round_up(static_cast<std::int64_t>(wanted), slot_multiple(run.fp8));
 }
 
 std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run) {

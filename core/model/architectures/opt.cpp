@@ -63,6 +63,17 @@ ValueId opt_layer(Graph& g, const OptLayer& l, ValueId x) {
   return l.norm_first ? out : layer_norm(g, l.norm2, out);
 }
 
+/// `projection`: of words to the width of the layers, or null.
+void embed(Graph& g, const EmbeddingModule& words, const EmbeddingModule& places,
+           const LinearModule* projection) {
+  ValueId embedded = apply(g, words, Scale::tokens);
+  const ValueId position = apply(g, places, Scale::tokens);  // indices for every sequence
+  if (projection != nullptr) embedded = apply(g, *projection, embedded);
+  g.name_in_model(embedded);
+  g.name_in_model(position);
+  g.set_output(g.map(OpKind::add, embedded, position));
+}
+
 }  // namespace
 
 Model build_opt(const ModelConfig& config, const BuildOptions& options) {
@@ -103,13 +114,7 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
   const auto head = config.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
                                                              : m.linear("lm_head", width, vocab);
 
-  Graph& e = m.begin_segment("embedding");
-  ValueId embedded = apply(e, tokens, Scale::tokens);
-  const ValueId position = apply(e, places, Scale::tokens);  // indices for every sequence
-  if (width != hidden) embedded = apply(e, project_in, embedded);
-  e.name_in_model(embedded);
-  e.name_in_model(position);
-  e.set_output(e.map(OpKind::add, embedded, position));
+  embed(m.begin_segment("embedding"), tokens, places, width != hidden ? &project_in : nullptr);
   l.shape = {.heads = heads,
              .kv_heads = heads,
              .head_dim = hidden / heads,
