@@ -471,13 +471,12 @@ class Decoder final : public Network {
   RouterTally tally_;
   IdleExperts idle_;
   std::unique_ptr<SelfAttention> attention_;
-  Tensor widened_;           ///< a matrix of 4 bits, while it is multiplied with
-  Tensor tokens_, targets_;  ///< int32: [slots, rows] on the first stage, [rows] on the last
-  BlockFp8 fp8_;             ///< without what blocks keep
-  Tensor table_;             ///< [rows of a sequence, head_dim]
-  // Of the step under way.
-  std::vector<Slot> slots_;
-  SharedActivations shared_;            ///< of all blocks, under Keep::products
+  Tensor widened_;            ///< a matrix of 4 bits, while it is multiplied with
+  Tensor tokens_, targets_;   ///< int32: [slots, rows] on the first stage, [rows] on the last
+  BlockFp8 fp8_;              ///< without what blocks keep
+  Tensor table_;              ///< [rows of a sequence, head_dim]
+  std::vector<Slot> slots_;   ///< as all below: of the step under way
+  SharedActivations shared_;  ///< of all blocks, under Keep::products
   Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
   Tensor losses_, dembedding_;          ///< [rows]; the embedding unit's gradient
 };
