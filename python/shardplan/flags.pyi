@@ -94,6 +94,7 @@ class JobFlags(TypedDict, total=False):
     max_num_seqs: float | str | None
     max_model_len: float | str | None
     num_prompts: float | str | None
+    longest_answer: float | str | None
     data_parallel: float | str | None
     tensor_parallel: float | str | None
     pipeline_parallel: float | str | None

@@ -159,7 +159,7 @@ TEST(ModelAndCluster, TakeAPerceptron) {
 /// "--serve" leaves it to --engine which one, in either order, and to fit over how many GPUs.
 TEST(Serve, IsSaidBesideAnEngine) {
   const auto said = [](const Words& flags) {
-    Words arguments{"fit", "llama-3.1-70b", "2xH100", "--format", "json"};
+    Words arguments{"fit", "llama-3.1-70b", "2xH200", "--format", "json"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     const Finished finished = shardplan(arguments);
     EXPECT_EQ(finished.err, "");
