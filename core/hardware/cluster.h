@@ -59,7 +59,7 @@ struct Gpu {
   std::optional<double> tdp_watts;
   /// With which the chip would hold the clock of its datasheet through one product after another.
   std::optional<double> full_watts;
-  bool small_passes = false;  ///< vLLM gives it the passes of GPUs with less memory
+  bool small_passes = false;            ///< vLLM gives it the passes of GPUs with less memory
   std::vector<std::string> unverified;  ///< catalogue fields that no source confirms
   std::string note;                     ///< what the catalogue says besides
 };

@@ -439,7 +439,6 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat, b
   model_.segments.back().graph.set_head_loss(options_.head_loss);
   model_.segments.back().graph.set_token_loss(options_.token_loss, options_.entropy);
   model_.segments.back().graph.set_cached(options_.cached);
-  model_.segments.back().graph.set_frozen(options_.lora.has_value());
   model_.segments.back().graph.set_attention_again(options_.attention_again);
   return model_.segments.back().graph;
 }

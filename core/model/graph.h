@@ -250,7 +250,8 @@ class Graph {
     return op({kind, {x, second, kNone}}, value(x).extent);
   }
 
-  /// Python rebinds names late: without a hold a value dies after its last use.
+  /// Python rebinds names late, and a call's arguments live until it returns: without a hold a
+  /// value dies after its last use. Where autograd keeps the value anyway this changes nothing.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
   /// A part of a `cat` beyond the inputs that an op has: it lives until `whole` is made, and takes
   /// its gradient.
@@ -312,13 +313,7 @@ class Graph {
   void set_attention_again(bool again) { attention_again_ = again; }
   bool attention_again() const { return attention_again_; }
   bool cached() const { return cached_; }
-  /// Weights do not train, so that autograd keeps little of what they read (LoRA).
-  void set_frozen(bool frozen) { frozen_ = frozen; }
-  bool frozen() const { return frozen_; }
-  /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter in
-  /// generation and over frozen weights.
-  void name_until(ValueId value, ValueId until) { hold(value, until); }
-  /// The same until the segment returns, in generation.
+  /// The same as hold(), until the segment returns.
   void name(ValueId value) { named_.push_back(value); }
   const std::vector<ValueId>& named() const { return named_; }
   /// The model's forward, which calls the segments, has a name for `x` until its head.
@@ -377,7 +372,7 @@ class Graph {
   bool autocast_ = true, all_tokens_ = false, tiled_ = false;
   bool lets_input_go_ = false;
   bool picks_labels_ = false;
-  bool cached_ = false, frozen_ = false;
+  bool cached_ = false;
   bool attention_again_ = false;
 };
 

@@ -7,7 +7,6 @@ GraphRewrite::GraphRewrite(const Graph& from) : from_(from), now_(from.values().
   to_.set_kernels(from.fuses() ? KernelSet::megatron : KernelSet::eager);
   to_.set_fused(from.fused());
   to_.set_cached(from.cached());
-  to_.set_frozen(from.frozen());
   to_.set_attention_again(from.attention_again());
   if (from.lets_input_go()) to_.let_input_go();
 }

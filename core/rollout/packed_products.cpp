@@ -91,8 +91,8 @@ PackedProducts packed_products(const SegmentRun& segment, bool through) {
     std::erase_if(all, [&](const Kernel&) { return attends[i++]; });
   }
   out.paired = all.size() == inputs.size();
-  KernelsBetween
-      behind;  // products that are packed into the last one: norms of its parts follow it
+  // Of products that are packed into the last one: norms of its parts follow it.
+  KernelsBetween behind;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool packed = out.paired && i > 0 && inputs[i] == inputs[i - 1] &&
                         all[i].batch == out.kernels.back().batch &&

@@ -43,7 +43,8 @@ Accuracy judged(const std::vector<std::string>& lists) {
 TEST(HostPace, ExplainsHalfOfTheErrorsOfBalancedSteps) {
   const Accuracy accuracy = judged({"balance_2gpu", "balance_2gpu_deepspeed"});
   ASSERT_EQ(whole(accuracy).timed.count, 14);
-  EXPECT_LE(whole(accuracy).timed.mean_absolute, 0.058);  // 0.056 without the copies of rotated heads
+  EXPECT_LE(whole(accuracy).timed.mean_absolute,
+            0.058);  // 0.056 without the copies of rotated heads
 }
 
 /// A machine whose blocks take 2.6 to 3.6 ms, and three runs on another. As predicted 23.5 % off.

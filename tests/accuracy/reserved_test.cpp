@@ -214,8 +214,8 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
                               {"deepspeed stage 3", 4.2}});
 }
 
-/// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that the
-/// model was built in fp32 on the GPU: 16-bit tensors in the places of fp32 ones keep 3.9 GiB
+/// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that
+/// the model was built in fp32 on the GPU: 16-bit tensors in the places of fp32 ones keep 3.9 GiB
 /// cached by the allocator's rules, where 3.1 are predicted.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
   expect_within(Kind::later_own, {{"deepspeed stage 2", 5.7}});

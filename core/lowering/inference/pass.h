@@ -29,7 +29,7 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
 template <typename Hooks>
 void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
   std::vector<TailedFree> none;  // nothing is saved, and so nothing sent
-  std::int64_t held = 0;  // the embeddings, for which the model's forward has a name
+  std::int64_t held = 0;         // the embeddings, for which the model's forward has a name
   for (std::size_t k = 0; k < run.segments.size(); ++k) {
     const SegmentRun& s = run.segments[k];
     if (k + 1 == run.segments.size()) {  // the model's forward has returned to the head's

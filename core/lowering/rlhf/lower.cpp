@@ -196,8 +196,8 @@ std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> training, parts;
   for (const Role& role : rlhf.roles) {
     if (!role.trains) continue;
-    training.push_back({training_phase(rlhf, role), &role, training_program(rlhf, role), false,
-                        updates_of(rlhf)});
+    training.push_back(
+        {training_phase(rlhf, role), &role, training_program(rlhf, role), false, updates_of(rlhf)});
   }
   if (generates(rlhf.algorithm))
     parts.push_back({Phase::generation, &rlhf.roles.front(),

@@ -42,8 +42,8 @@ ValueId bloom_layer(Graph& g, const BloomLayer& l, ValueId x) {
   // BloomGelu is an autograd.Function: what it computes on the way is not kept.
   const ValueId inner = g.map(OpKind::gelu, apply(g, l.up, n2));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.hidden_dropout);
-  g.name_until(n1, attended);
-  g.name_until(n2, delta);
+  g.hold(n1, attended);
+  g.hold(n2, delta);
   g.name(attended);
   return g.map(OpKind::add, l.residual_of_norm ? n2 : middle, delta);
 }

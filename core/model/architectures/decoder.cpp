@@ -242,13 +242,13 @@ ValueId layer_output(Graph& g, const DecoderDescription& d, const DecoderLayer& 
       norm_at(g, d, l, NormPlace::after_attention, self_attention(g, d, l, context, n1));
   if (d.parallel) {
     const ValueId delta = feed_forward(g, d, l, n1);
-    g.name_until(n1, delta);
+    g.hold(n1, delta);
     return g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta);
   }
   const ValueId middle = add_residual(g, d, x, mixed);
   const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
   const ValueId fed = feed_forward(g, d, l, n2);
-  g.name_until(n2, fed);
+  g.hold(n2, fed);
   const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, fed);
   return add_residual(g, d, middle, delta);
 }

@@ -77,7 +77,7 @@ ValueId forward(Graph& g, const DeepseekLayer& l, const DeepSeek& d, AttentionKi
   const ValueId normal = rms_norm(g, l.norm2, middle);
   const bool is_sparse = l.gate.weight != kNone;
   const ValueId delta = is_sparse ? sparse(g, l, d, normal) : dense(g, l, d, normal);
-  g.name_until(normal, delta);
+  g.hold(normal, delta);
   return g.map(OpKind::add, middle, delta);
 }
 

@@ -130,7 +130,7 @@ ValueId falcon_layer(Graph& g, const FalconConfig& c, const FalconLayer& l, Valu
   const ValueId fused = apply(g, l.qkv, n1);
   const FalconAttention a = falcon_attention(g, c, l, fused);
   const ValueId attended = apply(g, l.dense, a.mixed);
-  for (const ValueId local : {n1, fused, a.queries}) g.name_until(local, attended);
+  for (const ValueId local : {n1, fused, a.queries}) g.hold(local, attended);
   if (c.parallel) {
     const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
     const ValueId both = g.map(OpKind::add, apply(g, l.down, inner), attended);

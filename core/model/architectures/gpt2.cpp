@@ -43,9 +43,9 @@ ValueId gpt2_layer(Graph& g, const Gpt2Layer& l, ValueId x) {
   const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
   const ValueId out = g.map(OpKind::add, middle, delta);
-  g.name_until(fused, attended);
-  g.name_until(n1, middle);  // the residual sums are bound to their names
-  g.name_until(n2, out);
+  g.hold(fused, attended);
+  g.hold(n1, middle);  // the residual sums are bound to their names
+  g.hold(n2, out);
   g.name(attended);
   return out;
 }

@@ -44,8 +44,8 @@ ValueId gpt_neo_layer(Graph& g, const GptNeoLayer& l, ValueId x) {
   const ValueId n2 = layer_norm(g, l.norm2, middle);
   const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
-  g.name_until(n1, attended);
-  g.name_until(n2, delta);
+  g.hold(n1, attended);
+  g.hold(n2, delta);
   g.name(attended);
   return g.map(OpKind::add, middle, delta);
 }

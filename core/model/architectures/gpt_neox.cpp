@@ -37,7 +37,7 @@ ValueId feed_forward(Graph& g, const GptNeoxLayer& l, ValueId x) {
   const ValueId n2 = layer_norm(g, l.norm2, x);
   const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
   const ValueId out = dropout(g, apply(g, l.down, inner), l.dropout);
-  g.name_until(n2, out);
+  g.hold(n2, out);
   return out;
 }
 
@@ -52,7 +52,7 @@ ValueId gpt_neox_layer(Graph& g, const GptNeoxLayer& l, ValueId x) {
   rotate_both(g, turn, q, s.heads, k, s.heads, s.head_dim);
   const ValueId mixed = attention(g, l.kind, s, q, k, slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, l.dense, mixed), l.dropout);
-  g.name_until(n1, attended);
+  g.hold(n1, attended);
   if (l.parallel) {
     const ValueId both = g.map(OpKind::add, feed_forward(g, l, x), attended);
     return g.map(OpKind::add, both, x);

@@ -64,7 +64,7 @@ ValueId gpt_oss_layer(Graph& g, const GptOssLayer& l, std::int64_t window, std::
   const ValueId weights = g.map(OpKind::softmax, choose(g, logits, top_k));
   const ValueId delta = apply(g, l.experts, ExpertGate::clamped, Activation::silu, normal, weights);
   g.hold(logits, delta);
-  g.name_until(normal, delta);
+  g.hold(normal, delta);
   return g.map(OpKind::add, middle, delta);
 }
 

@@ -2,9 +2,9 @@
 // tables that each layer looks up anew, and eager attention in fp32, always.
 #include "model/architectures/architectures.h"
 #include "model/layers/attention.h"
-#include "model/layers/rotary.h"
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
@@ -57,7 +57,7 @@ ValueId gptj_layer(Graph& g, const GptjLayer& l, ValueId x) {
   const ValueId attended = dropout(g, apply(g, l.out_proj, mixed), l.residual_dropout);
   const ValueId inner = activate(g, l.activation, apply(g, l.up, n1));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
-  g.name_until(n1, delta);
+  g.hold(n1, delta);
   return g.map(OpKind::add, g.map(OpKind::add, attended, delta), x);
 }
 

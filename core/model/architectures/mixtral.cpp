@@ -24,7 +24,7 @@ ValueId mixtral_layer(Graph& g, const MixtralLayer& l, AttentionKind kind, Activ
   const ValueId delta =
       apply(g, l.experts, ExpertGate::activation, activation, normal, routing.weights);
   g.hold(routing.logits, delta);
-  g.name_until(normal, delta);
+  g.hold(normal, delta);
   return g.map(OpKind::add, middle, delta);
 }
 

@@ -58,8 +58,8 @@ ValueId opt_layer(Graph& g, const OptLayer& l, ValueId x) {
   const ValueId inner = activate(g, l.activation, apply(g, l.up, read));
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.dropout);
   const ValueId out = g.map(OpKind::add, middle, delta);
-  if (l.norm_first) g.name_until(in, mixed);
-  g.name_until(q, mixed);
+  if (l.norm_first) g.hold(in, mixed);
+  g.hold(q, mixed);
   return l.norm_first ? out : layer_norm(g, l.norm2, out);
 }
 

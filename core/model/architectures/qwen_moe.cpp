@@ -92,7 +92,7 @@ Model build(const ModelConfig& c, const BuildOptions& options, const QwenMoe& q)
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);
         const ValueId delta = is ? sparse(g, l, q, normal) : dense(g, l, q, normal);
-        g.name_until(normal, delta);
+        g.hold(normal, delta);
         return g.map(OpKind::add, middle, delta);
       });
 }

@@ -122,14 +122,14 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
-  g.name_until(masked, narrow);  // of one name
+  g.hold(masked, narrow);  // of one name
   const ValueId probabilities = dropout(g, narrow, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   g.name(probabilities);  // returned with the result, as the attention's weights
   const ValueId out = g.map(OpKind::copy, context);
-  for (const ValueId local : {all_queries, k, v}) g.name_until(local, out);
+  for (const ValueId local : {all_queries, k, v}) g.hold(local, out);
   return out;
 }
 
@@ -155,9 +155,9 @@ std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale)
 }
 
 void name_locals(Graph& g, ValueId x, ValueId q, ValueId k, ValueId v, ValueId out) {
-  for (const ValueId local : {x, q}) g.name_until(local, out);
+  for (const ValueId local : {x, q}) g.hold(local, out);
   if (g.cached()) return;
-  for (const ValueId local : {k, v}) g.name_until(local, out);
+  for (const ValueId local : {k, v}) g.hold(local, out);
 }
 
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v) {
@@ -215,7 +215,7 @@ ValueId math_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId
   mix.work = {s.heads * value_dim(s), scores.scale};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   const ValueId out = g.map(OpKind::copy, g.map(OpKind::to_like, context, q));
-  for (const ValueId local : {q, k, v}) g.name_until(local, out);
+  for (const ValueId local : {q, k, v}) g.hold(local, out);
   g.set_autocast(true);
   return out;
 }

@@ -138,7 +138,7 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
   const ValueId inner = g.map(OpKind::scalar, g.map(OpKind::add, x, cube));
   const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
   const ValueId y = g.map(OpKind::mul, half, one_plus);
-  g.name_until(x, y);
+  g.hold(x, y);
   return y;
 }
 
