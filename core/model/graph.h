@@ -250,6 +250,11 @@ class Graph {
     return op({kind, {x, second, kNone}}, value(x).extent);
   }
 
+  /// factor · x, where the first factor is broadcast to the second.
+  ValueId times(ValueId factor, ValueId x) {
+    return op({OpKind::mul, {factor, x, kNone}}, value(x).extent);
+  }
+
   /// Python rebinds names late, and a call's arguments live until it returns: without a hold a
   /// value dies after its last use. Where autograd keeps the value anyway this changes nothing.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }

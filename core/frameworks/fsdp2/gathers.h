@@ -138,17 +138,22 @@ struct Fsdp2 {
   }
 };
 
-/// Forward: a group's gather buffer stays until the next group has gathered its own. The last layer
-/// of `repeats` with several layers is one of its own (forward_repeats), behind which nothing more
-/// is gathered.
+/// `repeats` as a forward pass meets them: a segment's first layer finds another unit's buffer, and
+/// behind its last one nothing more is gathered; both are repeats of their own.
+std::vector<SegmentRepeat> forward_repeats(const Fsdp2& f,
+                                           const std::vector<SegmentRepeat>& repeats);
+
+/// Forward, over forward_repeats(): a group's gather buffer stays until the next group's parameters
+/// are copied out of its own (_fsdp_param_group.py, wait_for_unshard holds it until it returns).
 struct Fsdp2Forward {
   using Unit = Fsdp2Unit;
 
   const Fsdp2& f;
   const std::vector<SegmentRepeat>& repeats;
-  bool finds_kept = false;       ///< units that stay gathered behind a pass are so already
-  const Unit* buffer = nullptr;  ///< whose gather buffer is alive
-  const Unit* unit = nullptr;    ///< the group of this repeat, null in the root
+  bool finds_kept = false;         ///< units that stay gathered behind a pass are so already
+  const Unit* buffer = nullptr;    ///< whose gather buffer is alive
+  const Unit* previous = nullptr;  ///< the same of the one before
+  const Unit* unit = nullptr;      ///< the group of this repeat, null in the root
   bool is_block = false;
   bool gathers_next = false;  ///< another layer follows, whose gather is under way when one ends
 
@@ -171,23 +176,23 @@ struct Fsdp2Forward {
     if (unit != nullptr && finds_kept && !unit->reshards) unit = nullptr;
     if (unit == nullptr) return;
     gathers_next = repeats[k].count > 1 || is_same_segment(k, k + 1);
+    previous = buffer;
+    buffer = unit;
     if (k > 0 && is_same_segment(k - 1, k)) return;  // gathered when the layer before ended
     f.gather(b, *unit);
-    if (buffer != nullptr) f.free_gather(b, *buffer);
-    buffer = unit;
   }
   bool is_same_segment(std::size_t k, std::size_t other) const {
     return other < repeats.size() && repeats[k].segment == repeats[other].segment;
   }
   void begin(ProgramBuilder& b) {
-    if (unit != nullptr) f.copy_out(b, *unit);
+    if (unit == nullptr) return;
+    f.copy_out(b, *unit);
+    if (previous != nullptr) f.free_gather(b, *previous);
   }
   void end(ProgramBuilder& b) {
     if (unit == nullptr) return;
     Fsdp2::reshard(b, *unit);
-    if (!is_block || !gathers_next) return;
-    f.gather(b, *unit);  // the next one's
-    f.free_gather(b, *unit);
+    if (is_block && gathers_next) f.gather(b, *unit);  // the next one's
   }
 };
 

@@ -26,7 +26,8 @@ std::int64_t emit_fsdp2_inference(ProgramBuilder& b, const KeptWeightsPass& pass
   const PackedWeights packed(pass.model, pass.plan.precision.compute);
   const Fsdp2 f(packed.model(), pass.plan, pass.run, wrap_of(pass));
   const std::vector<SegmentRepeat> repeats = whole_segments(pass.run);
-  Fsdp2Forward hooks{f, repeats, pass.finds_kept};
+  const std::vector<SegmentRepeat> forward = forward_repeats(f, repeats);
+  Fsdp2Forward hooks{f, forward, pass.finds_kept};
   const Fsdp2Unit& root = f.units.root();
   const bool gathers_root = !root.tensors.empty() && (root.reshards || !pass.finds_kept);
   if (gathers_root) {
@@ -34,7 +35,7 @@ std::int64_t emit_fsdp2_inference(ProgramBuilder& b, const KeptWeightsPass& pass
     f.copy_out(b, root);
     hooks.buffer = &root;
   }
-  emit_pass(b, f.model, pass.run, hooks);
+  emit_pass(b, f.model, pass.run, forward, hooks);
   if (hooks.buffer != nullptr) f.free_gather(b, *hooks.buffer);
   if (gathers_root) b.free(Category::gathered_parameters, root.unsharded);
   if (pass.finds_kept) return 0;

@@ -16,22 +16,8 @@ namespace {
 
 using Unit = Fsdp2Unit;
 
-/// The last layer of each kind of block apart.
-std::vector<SegmentRepeat> forward_repeats(const Fsdp2& f) {
-  std::vector<SegmentRepeat> forward;
-  for (const SegmentRepeat& s : whole_segments(f.run)) {
-    if (f.units.is_block(s.segment) && s.count > 1) {
-      forward.push_back({s.segment, s.count - 1, s.begins});
-      forward.push_back({s.segment, 1, false});
-    } else {
-      forward.push_back(s);
-    }
-  }
-  return forward;
-}
-
 void emit_micro_batch(ProgramBuilder& b, const Fsdp2& f, const Turn& turn) {
-  const std::vector<SegmentRepeat> forward = forward_repeats(f);
+  const std::vector<SegmentRepeat> forward = forward_repeats(f, whole_segments(f.run));
   Fsdp2Forward ahead{f, forward};
   b.begin_phase(Phase::forward);
   ahead.start(b);

@@ -122,10 +122,11 @@ class Fsdp2Stage {
                          hooks);
       if (reshards()) hooks.stop(b_);
     } else {
-      Fsdp2Forward hooks{chunk.f, chunk.part.repeats};
+      StageChunk part = chunk.part;
+      part.repeats = forward_repeats(chunk.f, part.repeats);
+      Fsdp2Forward hooks{chunk.f, part.repeats};
       hooks.start(b_);
-      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept,
-                         hooks);
+      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, part, SentOutput::kept, hooks);
       hooks.stop(b_);
     }
     chunk.gathered = !reshards();

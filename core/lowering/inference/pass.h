@@ -27,14 +27,16 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
 /// Emits a pass into a program that has the tables of `run` (program_of). The logits of the last
 /// position stay, as the chained output. Hooks as for emit_forward.
 template <typename Hooks>
-void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
+void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
+               const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   std::vector<TailedFree> none;  // nothing is saved, and so nothing sent
   std::int64_t held = 0;         // the embeddings, for which the model's forward has a name
-  for (std::size_t k = 0; k < run.segments.size(); ++k) {
-    const SegmentRun& s = run.segments[k];
-    if (k + 1 == run.segments.size()) {  // the model's forward has returned to the head's
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const std::size_t segment = repeats[k].segment;
+    const SegmentRun& s = run.segments[segment];
+    if (segment + 1 == run.segments.size()) {  // the model's forward has returned to the head's
       b.free_older(Category::activations, held, detail::kOutputName);
-      for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t i = 0; i < segment; ++i)
         for (const TapeEvent& e : run.segments[i].forward.named_in_model)
           b.free_named(e.category, e.bytes, detail::slot_base(run, i) + e.id);
     }
@@ -42,20 +44,28 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, none);
     };
-    if (s.first) {
+    const bool first = s.first && repeats[k].begins;
+    if (first) {
       emit(*s.first, 1);
-      held = run.segments[k - 1].forward.output_bytes;
+      held = run.segments[segment - 1].forward.output_bytes;
     }
-    emit(s.forward, s.segment->repeat - (s.first ? 1 : 0));
+    emit(s.forward, repeats[k].count - (first ? 1 : 0));
+    if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
-      if (static_cast<std::size_t>(model.shared[i].maker) == k)
+      if (static_cast<std::size_t>(model.shared[i].maker) == segment)
         b.alloc(Category::activations, run.shared_bytes[i]);
-      if (run.last_user[i] == k) b.free(Category::activations, run.shared_bytes[i]);
+      if (run.last_user[i] == segment) b.free(Category::activations, run.shared_bytes[i]);
     }
   }
   for (std::size_t k = 0; k < run.segments.size(); ++k)
     detail::drop_cache(b, run.segments[k].forward.until_forward_ends, detail::slot_base(run, k),
                        run.segments[k].segment->repeat);
+}
+
+/// The same, segment by segment.
+template <typename Hooks>
+void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
+  emit_pass(b, model, run, whole_segments(run), hooks);
 }
 
 }  // namespace shardplan

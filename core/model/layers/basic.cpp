@@ -65,7 +65,7 @@ ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
   weight.module = m.module;
   weight.weight = m.weight;
   const ValueId normal = g.map(OpKind::to_like, scaled, x);
-  const ValueId out = g.map(OpKind::mul, normal, g.op(weight, {m.width, Scale::one}));
+  const ValueId out = g.times(g.op(weight, {m.width, Scale::one}), normal);
   g.hold(scaled, out);
   g.hold(x, out);  // an argument of the call
   return out;

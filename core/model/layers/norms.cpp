@@ -34,7 +34,7 @@ ValueId gemma_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weight
 
 ValueId wide_rms_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
   const ValueId normal = normal_of(g, m, g.map(OpKind::to_f32, x));
-  return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight_of(g, m, weights)), x);
+  return g.map(OpKind::to_like, g.times(weight_of(g, m, weights), normal), x);
 }
 
 ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
@@ -46,7 +46,7 @@ ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weigh
   const ValueId normal = g.map(OpKind::mul, g.map(OpKind::add, wide, mean), inverse);
   g.hold(wide, normal);
   const ValueId weight = g.map(OpKind::to_f32, weight_of(g, m, weights));
-  return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight), x);
+  return g.map(OpKind::to_like, g.times(weight, normal), x);
 }
 
 /// The sum 1 + weight is a tensor of its own, which autograd keeps. Autocast is told to stay away:

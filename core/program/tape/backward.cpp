@@ -70,9 +70,11 @@ void BackwardPass::step(std::size_t i) {
     p_.saved.bring_back(i);
     p_.offloading.begin_node();
     launch(op);
+    node_ = i;
     differentiate(i, p_.gradients.storage(op.out));
   }
   p_.saved.release(i);
+  if (i == p_.saved.begin() && !p_.saved.lends_input()) release_input();
   if (runs && p_.offloading.active()) p_.offloading.end_node();
   p_.gradients.drop(op.out);
   p_.gradients.settle();
@@ -341,22 +343,34 @@ void BackwardPass::places(const Op& op) {
 /// Everything that maps gradients element by element.
 void BackwardPass::elementwise(const Op& op, StorageId g) {
   if (op.kind == OpKind::matmul && p_.options.autograd_products) return product(op, g);
-  std::array<StorageId, 3> whole{kExternal, kExternal, kExternal};
-  for (std::size_t k = 0; GraphView::reads(op, k); ++k) {
-    if (!p_.view.state(op.in[k]).needs_grad) continue;
-    if (broadcasts_factor(p_, op, k))
-      whole[k] = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
-    else
-      elementwise_input(op, k, g);
-  }
-  for (std::size_t k = 0; k < whole.size(); ++k)
-    if (whole[k] != kExternal) sum_to_factor(p_, op, k, whole[k]);
+  if (op.kind == OpKind::mul) return multiplication(op, g);
+  for (std::size_t k = 0; GraphView::reads(op, k); ++k)
+    if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
   if (op.kind != OpKind::cat) return;
   for (const Hold& join : p_.graph().joins()) {
     if (join.until != op.out || !p_.view.state(join.value).needs_grad) continue;
     p_.storages.ref(g);
     p_.gradients.give(join.value, g);
   }
+}
+
+/// Inputs by their names: other, self (tools/autograd/load_derivatives.py). When the node has
+/// returned, the engine gives each gradient its input's shape and type, in the inputs' own order
+/// (torch/csrc/autograd/engine.cpp, validate_outputs).
+void BackwardPass::multiplication(const Op& op, StorageId g) {
+  const DType type = p_.view.state(op.out).dtype;
+  std::array<StorageId, 2> wide{kExternal, kExternal};
+  for (const std::size_t k : {std::size_t{1}, std::size_t{0}}) {
+    const ValueState& in = p_.view.state(op.in[k]);
+    if (!in.needs_grad) continue;
+    if (broadcasts_factor(p_, op, k) || in.dtype != type)
+      wide[k] = p_.gradients.allocate_like(op.out, type);
+    else
+      elementwise_input(op, k, g);
+  }
+  if (unpacks()) p_.saved.release(node_);
+  for (std::size_t k = 0; k < wide.size(); ++k)
+    if (wide[k] != kExternal) fit_to_factor(p_, op, k, wide[k]);
 }
 
 /// The second factor's gradient first (BmmBackward0: mat2, self); autocast's casts, if any, are
@@ -396,11 +410,6 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     p_.storages.unref(part);
     p_.storages.unref(factor);
     give_from(op, k, product);
-  } else if (op.kind == OpKind::mul && out != own) {
-    const StorageId product = p_.gradients.allocate_like(op.out, out);
-    const StorageId narrow = p_.gradients.allocate_like(in, own);
-    p_.storages.unref(product);
-    p_.gradients.give(in, narrow);
   } else {
     give_from(op, k, p_.gradients.allocate_like(in, p_.view.read_type(op, k)));
   }
@@ -435,6 +444,7 @@ void BackwardPass::run_casts() {
         cast_kernel(p_.view, p_.view.extent_of(cast.value), cast.type, own, Issue::autograd));
     p_.storages.unref(cast.gradient);
     p_.gradients.give(cast.value, gradient);
+    p_.gradients.settle();
   }
   casts_.clear();
 }
@@ -446,6 +456,20 @@ StorageId BackwardPass::renamed(StorageId gradient) {
   if (s.slot < 0 || s.slot >= first_slot_) return gradient;
   p_.storages.unref(gradient);
   return p_.storages.allocate(s.bytes, s.category);
+}
+
+/// What torch.utils.checkpoint made again is handed to a node once and lives until it returns.
+bool BackwardPass::unpacks() const {
+  return p_.mode == TapeMode::redo && !reenters(p_.options);
+}
+
+/// A checkpoint's arguments are there as long as a node may still ask for what it saved.
+void BackwardPass::release_input() {
+  const ValueId input = p_.view.chained_input();
+  if (!unpacks() || input == kNone || recomputation_frees_input(p_.graph(), p_.mode, p_.options))
+    return;
+  p_.storages.unref(p_.view.state(input).storage);
+  input_released_ = true;
 }
 
 void BackwardPass::end() {
@@ -463,7 +487,7 @@ void BackwardPass::end() {
     }
     if (gradient != kExternal) gradient = renamed(gradient);
     if (gradient != kExternal) p_.run.input_gradient_slot = p_.storages.of(gradient).slot;
-    if (redo && !recomputation_frees_input(p_.graph(), p_.mode, p_.options))
+    if (redo && !input_released_ && !recomputation_frees_input(p_.graph(), p_.mode, p_.options))
       p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
     if (redo) lend_input(p_);
   }

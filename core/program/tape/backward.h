@@ -42,16 +42,21 @@ class BackwardPass {
   void softmax(const Op& op, StorageId gradient);
   void places(const Op& op);
   void elementwise(const Op& op, StorageId gradient);
+  void multiplication(const Op& op, StorageId gradient);
   void product(const Op& op, StorageId gradient);
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
   void run_casts();
   StorageId renamed(StorageId gradient);
+  bool unpacks() const;
+  void release_input();
   void end();
 
   Parts& p_;
   KeptInput kept_;
   std::vector<CastBack> casts_;          ///< of the node that runs
+  std::size_t node_ = 0;                 ///< that runs
+  bool input_released_ = false;          ///< the checkpoint's
   std::int64_t workspace_ = 0;           ///< that the first product asks for
   StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
   std::int32_t first_slot_ = 0;          ///< of storages that this pass makes

@@ -99,6 +99,7 @@ void ForwardPass::alias(const Op& op) {
   out.storage = in.storage;
   out.shared = in.shared;
   p_.storages.ref(out.storage);
+  if (is_cast(op.kind)) out.same = op.in[0];
   out.sliced = in.sliced || p_.view.count_of(op.out) < p_.view.count_of(op.in[0]);
   p_.writer.launch(call_kernel(Issue::python, out.dtype));
 }

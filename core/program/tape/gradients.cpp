@@ -9,6 +9,7 @@ StorageId Gradients::allocate_like(ValueId value, DType type) {
 }
 
 void Gradients::give(ValueId value, StorageId gradient, bool viewed) {
+  while (view_.state(value).same != kNone) value = view_.state(value).same;
   if (!view_.state(value).needs_grad)
     storages_.unref(gradient);
   else if (!has(value))

@@ -64,14 +64,14 @@ bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k) {
   return op.kind == OpKind::mul && p.view.count_of(op.in[k]) < p.view.count_of(op.out);
 }
 
-void sum_to_factor(Parts& p, const Op& op, std::size_t k, StorageId whole) {
+void fit_to_factor(Parts& p, const Op& op, std::size_t k, StorageId wide) {
   const ValueId in = op.in[k];
   const StorageId sum = p.gradients.allocate_like(in, p.view.state(in).dtype);
-  if (p.view.extent_of(in).scale == Scale::one) {
+  if (broadcasts_factor(p, op, k) && p.view.extent_of(in).scale == Scale::one) {
     const std::int64_t columns = elements(p.view.extent_of(in), p.view.sizes());
     sum_rows(p, elements(p.view.extent_of(op.out), p.view.sizes()) / columns, columns);
   }
-  p.storages.unref(whole);
+  p.storages.unref(wide);
   p.gradients.give(in, sum);
 }
 

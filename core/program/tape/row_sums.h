@@ -19,9 +19,9 @@ void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns);
 /// Whether `op` multiplies elements and broadcasts its input `k` to do so.
 bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k);
 
-/// The gradient of such a factor: the engine sums `whole`, which is as large as the result and goes
-/// (torch/csrc/autograd/engine.cpp, validate_outputs).
-void sum_to_factor(Parts& p, const Op& op, std::size_t k, StorageId whole);
+/// `wide`, the gradient as the product's node gave it, gets the shape and the type of input `k`: a
+/// new tensor. It goes.
+void fit_to_factor(Parts& p, const Op& op, std::size_t k, StorageId wide);
 
 /// The gradient of a table: of more than 3,072 tokens the kernel sorts them, adds up to ten rows of
 /// one token in fp32 at a time, and then these sums; their number is what it could be at most

@@ -16,7 +16,7 @@ class SavedTensors {
  public:
   SavedTensors(std::size_t operations, Storages& storages, Offloading& offloading,
                ModuleOffloading& modules)
-      : storages_(storages), offloading_(offloading), modules_(modules), nodes_(operations) {}
+      : storages_(storages), offloading_(offloading), modules_(modules), nodes_(operations), begin_(operations) {}
 
   /// The node takes a reference, or sends the tensor to the host; nothing for kExternal.
   void save(std::size_t node, StorageId id, const SavedView& view = {});
@@ -50,6 +50,8 @@ class SavedTensors {
   void release(std::size_t node);
   /// One behind the last node that has saved something; 0: none has.
   std::size_t end() const { return end_; }
+  /// The first such node; the number of operations: none has.
+  std::size_t begin() const { return begin_; }
 
  private:
   struct Node {
@@ -57,7 +59,10 @@ class SavedTensors {
     std::array<std::int32_t, 8> sent{};  ///< its number on the host; kNone: it never left
     std::size_t count = 0;
   };
-  void reach(std::size_t node) { end_ = std::max(end_, node + 1); }
+  void reach(std::size_t node) {
+    begin_ = std::min(begin_, node);
+    end_ = std::max(end_, node + 1);
+  }
 
   Storages& storages_;
   Offloading& offloading_;
@@ -65,7 +70,7 @@ class SavedTensors {
   std::vector<Node> nodes_;
   std::vector<StorageId> held_, lent_;  ///< each once
   bool lends_input_ = false;
-  std::size_t end_ = 0;
+  std::size_t begin_, end_ = 0;
 };
 
 }  // namespace shardplan::tape

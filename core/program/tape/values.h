@@ -18,6 +18,7 @@ struct ValueState {
   bool needs_grad = false;
   bool sliced = false;          ///< a part of its storage: read element by element
   std::int32_t shared = kNone;  ///< it is this one of Model::shared
+  ValueId same = kNone;         ///< it is this value's tensor: a conversion had nothing to do
 };
 
 }  // namespace shardplan::tape
