@@ -78,6 +78,7 @@ struct DegreeSupport {
 enum class UnderTrainer : std::uint8_t {
   never,      ///< it is a program of its own
   autocast,   ///< the model's forward runs under the trainer's autocast
+  policy,     ///< it casts by a policy of its own; few trainers have autocast around that
   precision,  ///< the engine has a precision of its own
 };
 

@@ -11,9 +11,10 @@ bool Plan::recomputes_blocks() const {
 }
 
 bool Plan::autocasts_forward() const {
-  return workload.kind == WorkKind::train && trainer->autocasts &&
-         traits_of(*this).under_trainer == UnderTrainer::autocast &&
-         precision.compute != DType::f32;
+  const UnderTrainer under = traits_of(*this).under_trainer;
+  return workload.kind == WorkKind::train && precision.compute != DType::f32 &&
+         ((under == UnderTrainer::autocast && trainer->autocasts) ||
+          (under == UnderTrainer::policy && trainer->autocasts_policies));
 }
 
 bool Plan::syncs_each_batch() const {

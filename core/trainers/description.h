@@ -58,6 +58,8 @@ struct TrainerDescription {
   /// 16-bit training is torch.autocast around the model's forward, over 16-bit parameters too.
   /// Engines with a precision of their own (DeepSpeed) are called without it.
   bool autocasts = false;
+  /// It does so over a framework that casts by a policy of its own too: FSDP2.
+  bool autocasts_policies = false;
   /// What the model returns in 16 bits is copied to fp32 where autocast is on: the logits.
   bool widens_outputs = false;
   /// Nobody holds what a compiled model returns beside the loss while the backward pass runs, so

@@ -12,6 +12,7 @@ constinit const TrainerDescription kTrainer{
     .words = "NeMo RL",
     .spoken = "nemo rl",
     .autocasts = true,
+    .autocasts_policies = true,
     .widens_outputs = true,
     .divides_loss = true,
     .runs_rlhf = true,

@@ -25,6 +25,7 @@ constinit const TrainerDescription kTrainer{
     .name = "verl",
     .words = "verl",
     .autocasts = true,
+    .autocasts_policies = true,
     .tile_sums = TileSums::hooks,  // verl/models/transformers/tiled_mlp.py
     .tiles_mlps = true,
     .runs_engines = false,

@@ -113,7 +113,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .graph_bytes = usual::one_graph,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
-    .under_trainer = UnderTrainer::autocast,
+    .under_trainer = UnderTrainer::policy,
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,
     .divided_over = fsdp2_divided_over,
