@@ -44,14 +44,13 @@ void Fsdp2Backward::enter(ProgramBuilder& b, std::size_t k) {
   if (waits_for_head && k > 0) gather_last_block(b);
   unit = f.units.of(repeats[k].segment);
   is_block = f.units.is_block(repeats[k].segment);
-  const auto behind = repeats.begin() + static_cast<std::ptrdiff_t>(k) + 1;
-  is_first_layer = is_block && std::none_of(behind, repeats.end(), [&](const SegmentRepeat& s) {
-                     return f.units.is_block(s.segment);
-                   });
-  const auto next = std::find_if(behind, repeats.end(), [&](const SegmentRepeat& s) {
-    return f.units.of(s.segment) != nullptr;
-  });
-  behind_layers = next == repeats.end() ? nullptr : f.units.of(next->segment);
+  ahead = is_block ? unit : nullptr;
+  if (is_block && repeats[k].count == 1) {
+    const auto next =
+        std::find_if(repeats.begin() + static_cast<std::ptrdiff_t>(k) + 1, repeats.end(),
+                     [&](const SegmentRepeat& s) { return f.units.of(s.segment) != nullptr; });
+    ahead = next == repeats.end() ? nullptr : f.units.of(next->segment);
+  }
   if (unit == nullptr || !gathers(*unit) || buffer == unit) return;
   f.gather(b, *unit);
   if (buffer != nullptr) f.free_gather(b, *buffer);
@@ -66,13 +65,12 @@ void Fsdp2Backward::begin(ProgramBuilder& b) {
   if (unit == nullptr || !gathers(*unit)) return;
   f.copy_out_again(b, *unit);
   f.free_gather(b, *unit);
-  if (is_block && !is_first_layer) {
-    f.gather(b, *unit);  // prefetched for the next one
-    return;
-  }
-  const bool ahead = is_first_layer && behind_layers != nullptr && gathers(*behind_layers);
-  buffer = ahead ? behind_layers : nullptr;
-  if (ahead) f.gather(b, *buffer);
+  buffer = ahead != nullptr && gathers(*ahead) ? ahead : nullptr;
+  if (buffer != nullptr) f.gather(b, *buffer);
+}
+
+void Fsdp2Backward::fetch(ProgramBuilder& b, ModuleId) {
+  if (waits_for_head) gather_last_block(b);
 }
 
 void Fsdp2Backward::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
@@ -189,19 +187,8 @@ void Fsdp2Backward::finish_reductions(ProgramBuilder& b) {
 
 std::vector<SegmentRepeat> backward_repeats(const Fsdp2& f,
                                             const std::vector<SegmentRepeat>& forward) {
-  const auto is_block = [&](const SegmentRepeat& s) { return f.units.is_block(s.segment); };
-  const auto first = std::find_if(forward.begin(), forward.end(), is_block);
-  std::vector<SegmentRepeat> backward;
-  for (auto s = forward.rbegin(); s != forward.rend(); ++s) {
-    if (is_block(*s) && s->count > 1) {
-      const bool ends = &*s == &*first;
-      backward.push_back({s->segment, 1});
-      if (ends && s->count > 2) backward.push_back({s->segment, s->count - 2, false});
-      backward.push_back({s->segment, ends ? 1 : s->count - 1, s->begins});
-    } else {
-      backward.push_back(*s);
-    }
-  }
+  std::vector<SegmentRepeat> backward = forward_repeats(f, forward);
+  std::reverse(backward.begin(), backward.end());
   return backward;
 }
 

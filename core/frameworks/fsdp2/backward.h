@@ -44,8 +44,7 @@ struct Fsdp2Backward {
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
-  bool is_first_layer = false;          ///< of the network: the last block of this pass
-  const Unit* behind_layers = nullptr;  ///< that it gathers ahead: the embedding's, if it has one
+  const Unit* ahead = nullptr;          ///< that a block gathers: the next one's
   const Unit* reducing = nullptr;       ///< whose reduction input is alive
   Gradients gradients;                  ///< unsharded, made by the running block
   Gradients expert_gradients;           ///< the same of its experts, which are reduced first
@@ -66,6 +65,8 @@ struct Fsdp2Backward {
   void start(ProgramBuilder& b);
   void enter(ProgramBuilder& b, std::size_t k);
   void begin(ProgramBuilder& b);
+  /// The head's pre-backward hook.
+  void fetch(ProgramBuilder& b, ModuleId module);
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
   void end(ProgramBuilder& b);
   /// Behind the last repeat: the root's own.
@@ -88,9 +89,8 @@ struct Fsdp2Backward {
   void finish(ProgramBuilder& b, const Unit& g, const Gradients& made);
 };
 
-/// Repeats of a forward pass in the order of the backward pass. The first block of a repeat has no
-/// reduction before it: it stands alone; so does the network's first layer, behind which none is
-/// gathered.
+/// Repeats of a forward pass in the order of the backward pass: the first block of a segment may
+/// have no reduction before it, and the last one gathers another unit ahead.
 std::vector<SegmentRepeat> backward_repeats(const Fsdp2& f,
                                             const std::vector<SegmentRepeat>& forward);
 
