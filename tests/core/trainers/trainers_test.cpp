@@ -55,7 +55,9 @@ TEST(Trainer, RunsNoProgramsOfTheirOwn) {
 }
 
 TEST(Trainer, AutocastsWhatHasNoPrecisionOfItsOwn) {
-  EXPECT_TRUE(job(on(R"("fsdp2")", "hf_trainer")).plan.autocasts_forward());
+  EXPECT_TRUE(job(on(R"("fsdp1")", "hf_trainer")).plan.autocasts_forward());
+  EXPECT_FALSE(job(on(R"("fsdp2")", "hf_trainer")).plan.autocasts_forward());
+  EXPECT_TRUE(job(on(R"("fsdp2")", "verl")).plan.autocasts_forward());
   EXPECT_TRUE(job(on(R"("ddp")", "trl")).plan.autocasts_forward());
   EXPECT_FALSE(job(on(R"("ddp")", "loop")).plan.autocasts_forward());
   EXPECT_FALSE(
