@@ -184,7 +184,7 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   Plan served = rlhf.generation;
   served.cluster = engine_cluster(engine, served.cluster);
   served.workload.generation.engine = engine;
-  served.workload.generation.engine->scores =
+  served.workload.generation.engine->scores |=
       rlhf.roles.front().plan.trainer->asks_log_probabilities;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);

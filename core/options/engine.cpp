@@ -121,6 +121,10 @@ constexpr std::array kRollout{
          .help = "answers to the same prompt find its full blocks in the cache",
          .doc = "answers to the same prompt find its full blocks in the cache "
                 "(vLLM's `enable_prefix_caching`, SGLang's radix cache)"}),
+    option<&RolloutEngine::scores>(
+        {.key = "log_probabilities",
+         .help = "answers come with the log-probabilities of their tokens (vLLM's `logprobs`)",
+         .default_text = "only TRL asks for them"}),
     special<RolloutEngine>(kModelLength),
 };
 
