@@ -19,12 +19,12 @@
 namespace shardplan {
 namespace {
 
-/// Of a pass over the whole network, what a rank of a pipeline takes: its stage's part, and the
-/// turns in which the pipeline fills, shared by the iteration's passes.
-double part_of_stage(const RlhfPart& part) {
+/// How often a rank's stage takes its part of a pass: once, and in the turns in which the pipeline
+/// fills, shared by the iteration's passes.
+double turns(const RlhfPart& part) {
   const auto stages = static_cast<double>(part.role->plan.parallel.pipeline);
   const auto passes = static_cast<double>(part.times);
-  return part.scores ? (passes + stages - 1) / (passes * stages) : 1;
+  return part.scores ? (passes + stages - 1) / passes : 1;
 }
 
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
@@ -120,7 +120,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
     if (own.step_seconds <= 0) unknown_because = own.unknown_because;
-    add(time, own, part.phase, static_cast<double>(part.times) * part_of_stage(part));
+    add(time, own, part.phase, static_cast<double>(part.times) * turns(part));
   }
   const Workload& w = plan.workload;
   if (!unknown_because) {

@@ -24,6 +24,7 @@ namespace {
 struct Answers {
   std::int64_t sequences = 0;  ///< of all batches that it answers together
   std::int64_t at_once = 0;    ///< for which the cache has room to their last token
+  std::int64_t handovers = 1;  ///< while they are made
   double most_tokens = 0;      ///< of prompts in a pass
   double prompt = 0, answer = 0;
   AnswerLengths lengths;
@@ -67,7 +68,10 @@ Answers answers_of(const Rlhf& rlhf) {
             .room = CacheRoom(sharing(rlhf, engines, sequences), w)};
   a.of_all = static_cast<double>(checked_mul(sequences, engines));
   a.sequences = sequences;
+  a.handovers = batches_at_once(rlhf);
   a.at_once = std::clamp<std::int64_t>(a.room.sequences_in(memory.blocks), 1, engine.sequences);
+  if (engine.answers_in_work > 0)
+    a.at_once = std::min(a.at_once, ceil_div(engine.answers_in_work, engines));
   a.most_tokens = static_cast<double>(engine.batched_tokens);
   a.prompt = static_cast<double>(w.sequence_length);
   a.answer = mean;
@@ -83,16 +87,22 @@ void add(TimeEstimate& sum, const EnginePassTime& pass, double times) {
   sum.idle_seconds += times * pass.host;
 }
 
-/// Prompts of so many sequences, in full passes.
-void add_prompts(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
-                 std::int64_t sequences, double portions) {
-  const auto tokens = static_cast<double>(a.room.prompt_tokens(sequences));
+/// So many tokens of prompts that are `length` long, in full passes.
+void add_prompt_tokens(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                       double tokens, double length, double portions) {
   const double full = std::floor(tokens / a.most_tokens);
   const auto prompts = [&](double taken) {
-    return network.time_of({.prompt_tokens = taken, .prompt_length = std::min(a.prompt, taken)});
+    return network.time_of({.prompt_tokens = taken, .prompt_length = std::min(length, taken)});
   };
   if (full > 0) add(sum, prompts(a.most_tokens), full * portions);
   if (tokens > full * a.most_tokens) add(sum, prompts(tokens - full * a.most_tokens), portions);
+}
+
+/// Prompts of so many sequences.
+void add_prompts(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                 std::int64_t sequences, double portions) {
+  add_prompt_tokens(sum, network, a, static_cast<double>(a.room.prompt_tokens(sequences)), a.prompt,
+                    portions);
 }
 
 /// So many sequences together, so many times: their prompts, then a pass for each token.
@@ -115,6 +125,19 @@ void add_ending(TimeEstimate& sum, const ServedNetwork& network, const Answers& 
     add(sum, network.time_of({.decoding = together, .context = a.prompt + a.answer}),
         waiting * a.answer / together);
   add(sum, ending_passes(network, a.lengths, together, a.of_all, a.prompt), 1);
+}
+
+/// Answers that go on under new weights: as many are in work throughout, and each pass gives each
+/// of them a token. New weights make cached keys useless: those in work are ended and asked for
+/// once more, with what they have said as part of the prompt (verl, checkpoint_engine/base.py,
+/// abort_all_requests; slime, rollout/sglang_rollout.py, abort).
+void add_continuing(TimeEstimate& sum, const ServedNetwork& network, const Answers& a) {
+  const auto together = static_cast<double>(a.at_once);
+  const double context = a.prompt + a.lengths.said();
+  add_prompts(sum, network, a, a.sequences, 1);
+  add_prompt_tokens(sum, network, a, together * context, context, static_cast<double>(a.handovers));
+  add(sum, network.time_of({.decoding = together, .context = context}),
+      static_cast<double>(a.sequences) * a.answer / together);
 }
 
 /// Time at the GPU's peak rate of what its sequences compute: an engine's products are the
@@ -184,14 +207,16 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   Plan served = rlhf.generation;
   served.cluster = engine_cluster(engine, served.cluster);
   served.workload.generation.engine = engine;
-  served.workload.generation.engine->scores =
+  served.workload.generation.engine->scores |=
       rlhf.roles.front().plan.trainer->asks_log_probabilities;
   const ServedNetwork network(*rlhf.generator, served, rates);
   const Answers a = answers_of(rlhf);
   TimeEstimate sum;
   const std::int64_t portions = a.sequences / a.at_once;
   const std::int64_t rest = a.sequences % a.at_once;
-  if (engine.longest_answer > 0) {
+  if (engine.answers_in_work > 0) {
+    add_continuing(sum, network, a);
+  } else if (engine.longest_answer > 0) {
     add_ending(sum, network, a);
   } else {
     if (portions > 0) add_portions(sum, network, a, a.at_once, static_cast<double>(portions));

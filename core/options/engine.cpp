@@ -121,6 +121,16 @@ constexpr std::array kRollout{
          .help = "answers to the same prompt find its full blocks in the cache",
          .doc = "answers to the same prompt find its full blocks in the cache "
                 "(vLLM's `enable_prefix_caching`, SGLang's radix cache)"}),
+    option<&RolloutEngine::answers_in_work>(
+        {.key = "answers_in_work",
+         .help = "answers of all engines in work throughout, which go on under new weights "
+                 "(partial rollouts)",
+         .default_text = "0: a batch's answers end before the next weights",
+         .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::scores>(
+        {.key = "log_probabilities",
+         .help = "answers come with the log-probabilities of their tokens (vLLM's `logprobs`)",
+         .default_text = "`false`; TRL and NeMo RL ask for them"}),
     special<RolloutEngine>(kModelLength),
 };
 

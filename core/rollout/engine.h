@@ -41,8 +41,9 @@ struct EngineGraphs {
 /// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
 /// serving.md.
 struct EngineHost {
-  double pass_seconds = 0;    ///< of any pass: scheduled, started, its tokens taken in
-  double scored_seconds = 0;  ///< beside it, of each sequence whose log-probabilities are asked for
+  double pass_seconds = 0;  ///< of any pass: scheduled, started, its tokens taken in
+  /// Beside it, of each sequence whose log-probabilities are asked for, and of all at most.
+  double scored_seconds = 0, scored_most_seconds = 0;
   double sequence_seconds = 0;  ///< of each that runs: answered
   /// Beside that of a pass, of each layer: whose modules run one by one, where there are no graphs;
   /// whose compiled kernels are started; between whose graphs attention is started.
@@ -225,6 +226,7 @@ inline constexpr EngineDescription kVllm{
                .attention_parts = 80},
     .host = {.pass_seconds = 2.23e-3,
              .scored_seconds = 0.205e-3,
+             .scored_most_seconds = 3.3e-3,
              .sequence_seconds = 31e-6,
              .eager_seconds = 0.58e-3,
              .layer_seconds = 0.51e-3,
@@ -386,6 +388,9 @@ struct RolloutEngine {
   /// Tokens at which an answer is cut. Answers then end by themselves, as long as the workload says
   /// in the mean. 0: all are as long as it says.
   std::int64_t longest_answer = 0;
+  /// Answers of all engines that are in work throughout: those that a hand-over finds go on under
+  /// the new weights, and nobody waits for the longest. 0: a batch's answers end first.
+  std::int64_t answers_in_work = 0;
   bool prefix_caching = true;
   bool scores = false;  ///< answers come with the log-probabilities of their tokens
   /// Keys and values are read once for all heads of queries that share them. Kernels that do not

@@ -40,6 +40,12 @@ double AnswerLengths::running_between(double answers, double from, double to) co
   return answers * scale_ * (std::exp(-from / scale_) - std::exp(-to / scale_)) / (to - from);
 }
 
+double AnswerLengths::said() const {
+  if (scale_ <= 0) return mean_ / 2;
+  const double uncut = std::exp(-longest_ / scale_);
+  return scale_ * (scale_ - uncut * (scale_ + longest_)) / mean_;
+}
+
 double AnswerLengths::longest_of(double answers) const {
   return scale_ <= 0 ? mean_ : std::min(longest_, scale_ * harmonic(answers));
 }

@@ -16,6 +16,8 @@ class AnswerLengths {
   double running(double answers, double tokens) const;
   /// The mean of `running` from the token `from` to `to`.
   double running_between(double answers, double from, double to) const;
+  /// Tokens that one has said which is under way, in the mean, where others follow those that end.
+  double said() const;
   /// Tokens of the longest of so many, in the mean.
   double longest_of(double answers) const;
 

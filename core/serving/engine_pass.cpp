@@ -290,8 +290,8 @@ double ServedNetwork::starting(const EngineLoad& load) const {
 double ServedNetwork::waited_for(const EngineLoad& load) const {
   const RolloutEngine& engine = *plan_.workload.generation.engine;
   const EngineHost& host = engine.engine->host;
-  const double scores = engine.scores ? host.scored_seconds : 0;
-  return std::max(host.pass_seconds + load.decoding * scores + starting(load),
+  const double scores = std::min(load.decoding * host.scored_seconds, host.scored_most_seconds);
+  return std::max(host.pass_seconds + (engine.scores ? scores : 0) + starting(load),
                   load.decoding * host.sequence_seconds);
 }
 

@@ -24,6 +24,7 @@ constinit const TrainerDescription kTrainer{
                       .when_engine_has_weights = true,
                       .when_engine_sleeps = true,
                       .when_parameters_leave = true},
+    .asks_log_probabilities = true,  // generation/vllm/vllm_worker.py, _build_sampling_params
     // nemo_rl/algorithms/grpo.py, init_collective and refit_policy_generation;
     // nemo_rl/utils/packed_tensor.py
     .apart_handover = {.all_ranks = true},

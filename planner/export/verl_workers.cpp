@@ -136,6 +136,9 @@ Json verl_rollout(const RolloutEngine& engine, std::int64_t sequence) {
   if (engine.weight_bucket % kMebi != 0 || engine.weight_bucket == 0)
     refuse_export("workload.rollout.weight_bucket", "verl counts it in whole MiB, at least one",
                   "2147483648");
+  if (engine.answers_in_work > 0)
+    refuse_export("workload.rollout.answers_in_work",
+                  "verl's fully asynchronous configuration is not written", "0");
   Json block = engine_keys(engine.engine->name, engine.utilization, engine.tensor_parallel,
                            engine.cuda_graphs);
   if (engine.expert_parallel > 1) block["expert_parallel_size"] = engine.expert_parallel;
@@ -146,6 +149,7 @@ Json verl_rollout(const RolloutEngine& engine, std::int64_t sequence) {
   if (engine.layered_summon) block["layered_summon"] = true;
   block["n"] = engine.completions;
   block["enable_prefix_caching"] = engine.prefix_caching;
+  if (engine.scores) block["calculate_log_probs"] = true;
   block["checkpoint_engine"] =
       Json{{"update_weights_bucket_megabytes", engine.weight_bucket / kMebi}};
   return block;

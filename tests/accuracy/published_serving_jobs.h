@@ -15,7 +15,10 @@ struct Row {
   std::string family;
   std::string model, gpu;
   std::int64_t tensor = 1, prompt = 0, answer = 0;
-  std::int64_t requests = 0;     ///< at once or queued at once; 0: more than the engine holds
+  std::int64_t requests = 0;  ///< at once or queued at once; 0: more than the engine holds
+  /// Of prompt and answer, of requests that people wrote, which end by themselves. 0: all are
+  /// alike.
+  std::int64_t longest = 0;
   double tokens_per_second = 0;  ///< new ones, of all GPUs
   bool held_at_once = false;     ///< the engine ran all requests together
   bool keep_coming = false;      ///< as many are kept at once as `requests` says
@@ -41,7 +44,10 @@ inline std::vector<Row> rows() {
     const Json times = family.value("token_milliseconds", Json::array());
     for (std::size_t i = 0; i < family.at("rows").size(); ++i) {
       const Json& r = family.at("rows").at(i);
-      Row row{family.at("name"), r[0], r[1], r[2], r[3], r[4], r[5], r[6]};
+      Row row{family.at("name"), r[0], r[1], r[2], r[3], r[4], r[5]};
+      row.tokens_per_second = r[6];
+      const auto longest = family.value("longest_sequence", std::int64_t{0});
+      if (row.prompt + row.answer < longest) row.longest = longest;
       row.held_at_once = family.value("held_at_once", false);
       row.keep_coming = family.value("keep_coming", false);
       if (family.value("predicted_first", false)) row.predicted = r[7];
@@ -66,6 +72,7 @@ inline Json job_of(const Row& row) {
   workload["engine"]["tensor_parallel"] = row.tensor;
   if (row.requests > 0) workload["batch"] = row.requests;
   if (!row.keep_coming && row.requests > 0) workload["engine"]["requests"] = row.requests;
+  if (row.longest > 0) workload["engine"]["longest_answer"] = row.longest - row.prompt;
   return {{"model", row.model},
           {"cluster", std::to_string(row.tensor) + "x" + row.gpu},
           {"workload", workload}};

@@ -59,8 +59,7 @@ class Fsdp2Stage {
         run_(run),
         program_(program_of(run)),
         b_(program_),
-        stage_(
-            stage_of(whole, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline))),
+        stage_(stage_of_rank(whole, plan, rank)),
         own_(parameters_of(whole, stage_)),
         packed_(own_, plan.precision.compute),
         output_(stage_.chunks.back().last ? logits_bytes(whole, plan) : 0) {

@@ -69,8 +69,7 @@ class MegatronLowering {
         options_(plan.framework.megatron),
         program_(program_of(run)),
         groups_(group_shapes(plan)),
-        stage_(
-            stage_of(model, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline))),
+        stage_(stage_of_rank(model, plan, rank)),
         own_(parameters_of(model, stage_)),
         matrices_(matrices_of(own_, plan.optimizer)),
         b_(program_) {

@@ -132,7 +132,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .frees_sent = true,
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
-    .emit_inference = emit_whole_pass,
+    .emit_inference = emit_megatron_pass,
     .add_frozen = add_megatron_frozen,
     .saves = megatron_saves,
     .process = &Calibration::pytorch,

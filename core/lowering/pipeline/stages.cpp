@@ -159,6 +159,10 @@ Stage stage_of(const Model& model, const Parallel& p, std::int64_t index) {
   return stage;
 }
 
+Stage stage_of_rank(const Model& model, const Plan& plan, std::int64_t rank) {
+  return stage_of(model, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline));
+}
+
 std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& p) {
   if (p.pipeline == 1) return {0};
   const std::vector<std::int64_t> blocks = blocks_of_chunks(model, p);

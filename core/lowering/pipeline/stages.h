@@ -6,7 +6,7 @@
 
 #include "lowering/segments.h"
 #include "model/model.h"
-#include "plan/parallel.h"
+#include "plan/plan.h"
 
 namespace shardplan {
 
@@ -31,6 +31,8 @@ std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& p
 std::int64_t fewest_blocks(const Model& model, const Parallel& parallel);
 
 Stage stage_of(const Model& model, const Parallel& parallel, std::int64_t index);
+/// Stages are the slowest of a rank's degrees.
+Stage stage_of_rank(const Model& model, const Plan& plan, std::int64_t rank);
 
 /// The stages of which one has the most, in memory or in time: the first and the last, and of
 /// those between the first with each number of blocks, which holds most micro-batches.

@@ -12,6 +12,7 @@
 #include "lowering/inference/workspace.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
+#include "lowering/pipeline/stages.h"
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/handover.h"
 #include "lowering/rlhf/idle.h"
@@ -63,8 +64,9 @@ RlhfPart scoring_part(const Rlhf& rlhf, const Role& role, bool finds_kept) {
   if (!role.trains) traits_of(plan).add_frozen(part.program, pass);
   b.begin_phase(Phase::experience);
   part.left = traits_of(plan).emit_inference(b, pass);
-  b.free_named(Category::logits_and_loss, run.segments.back().forward.output_bytes,
-               detail::kOutputName);
+  if (stage_of_rank(model, plan, rlhf.rank).chunks.back().last)
+    b.free_named(Category::logits_and_loss, run.segments.back().forward.output_bytes,
+                 detail::kOutputName);
   b.end_phase(Phase::experience);
   part.program.groups = group_shapes(plan);
   return part;

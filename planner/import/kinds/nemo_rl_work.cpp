@@ -143,6 +143,8 @@ class Engine {
       c_.refuse(generation("backend"), fmt::format("'{}' is not estimated", name),
                 "vllm or sglang");
     rollout_["engine"] = name;
+    // vllm_worker.py, _build_sampling_params: logprobs=0. A job under Megatron-LM names no trainer.
+    if (c_.flag("policy.megatron_cfg.enabled", false)) rollout_["log_probabilities"] = true;
     name == "vllm" ? vllm() : sglang();
     const std::int64_t answers = c_.integer("grpo.num_generations_per_prompt", 16);
     if (answers > 1) rollout_["completions"] = answers;

@@ -110,6 +110,7 @@ constexpr auto kTogether =
                                      "actor_rollout_ref.rollout.name",
                                      "actor_rollout_ref.rollout.n",
                                      "actor_rollout_ref.rollout.enable_prefix_caching",
+                                     "actor_rollout_ref.rollout.calculate_log_probs",
                                      "actor_rollout_ref.rollout.gpu_memory_utilization",
                                      "actor_rollout_ref.rollout.tensor_model_parallel_size",
                                      "actor_rollout_ref.rollout.expert_parallel_size",
@@ -141,7 +142,9 @@ constexpr auto kTogether =
                                      "rollout.n_gpus_per_node",
                                      "async_training.staleness_threshold",
                                      "async_training.trigger_parameter_sync_step",
-                                     "async_training.require_batches"});
+                                     "async_training.require_batches",
+                                     "async_training.partial_rollout",
+                                     "async_training.concurrent_samples_per_replica"});
 
 const std::array kIgnored{
     IgnoredKeys{

@@ -427,6 +427,7 @@ class Composer {
     if (c_.flag(key("enforce_eager"), false)) rollout["cuda_graphs"] = false;
     if (c_.integer(key("n"), 1) > 1) integer("completions", "n", 1);
     if (!c_.flag(key("enable_prefix_caching"), true)) rollout["prefix_caching"] = false;
+    if (c_.flag(key("calculate_log_probs"), false)) rollout["log_probabilities"] = true;
     rollout["weight_bucket"] =
         c_.integer(key("checkpoint_engine.update_weights_bucket_megabytes"), 2048) << 20;
     const bool apart = !c_.flag("actor_rollout_ref.hybrid_engine", true) ||
@@ -447,7 +448,24 @@ class Composer {
     const char* stale = "async_training.staleness_threshold";
     const double behind = c_.said("async_training") != nullptr ? c_.number(stale, 0.1) : 1;
     if (behind > 0) rollout["steps_off_policy"] = static_cast<std::int64_t>(std::ceil(behind));
+    if (behind > 0 && c_.said("async_training") != nullptr) take_partial(rollout, behind);
     rollout["sleep_level"] = 0;
+  }
+
+  /// Answers go on under new weights: so many prompts of each engine are in work, and no more than
+  /// may be behind (fully_async_rollouter.py, set_max_required_samples).
+  void take_partial(Json& rollout, double behind) {
+    const char* partial = "async_training.partial_rollout";
+    if (!c_.flag(partial, true)) return;
+    const std::int64_t engines =
+        rollout.at("gpus").get<std::int64_t>() / rollout.value("tensor_parallel", std::int64_t{1});
+    const auto most = static_cast<std::int64_t>(static_cast<double>(recipe_.generated.value_or(0)) *
+                                                (1 + behind));
+    const std::int64_t prompts =
+        engines * c_.integer("async_training.concurrent_samples_per_replica", 16);
+    rollout["answers_in_work"] =
+        std::min(most, prompts * rollout.value("completions", std::int64_t{1}));
+    c_.came_from("/workload/rollout/answers_in_work", partial);
   }
 
   const Config& c_;

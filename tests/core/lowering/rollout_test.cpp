@@ -299,13 +299,7 @@ TEST(Rollout, TakesAPassForEachTokenOfAllThatFitTogether) {
   EXPECT_GT(twice_as_long, 1.95 * few);
   EXPECT_LT(twice_as_long, 2.2 * few);
   // Eight times the sequences read the weights once; beyond what fits there is another round.
-  const double many = generation_seconds(R"({"generation_batch": 128})", "loop");
-  EXPECT_LT(many, 3 * few);
-  // Where log-probabilities are asked for, the host takes longer than the GPU.
-  const double scored = generation_seconds(R"({"generation_batch": 128})") - many;
-  EXPECT_NEAR(generation_seconds(R"({"generation_batch": 256})") -
-                  generation_seconds(R"({"generation_batch": 256})", "loop"),
-              2 * scored, 0.5 * scored);
+  EXPECT_LT(generation_seconds(R"({"generation_batch": 128})", "loop"), 3 * few);
   const double in_turns =
       generation_seconds(R"({"generation_batch": 128, "rollout": {"max_num_seqs": 16}})");
   EXPECT_GT(in_turns, 7.5 * few);

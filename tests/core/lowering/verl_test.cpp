@@ -258,6 +258,45 @@ TEST(VerlMegatron, EstimatesTheWorstStage) {
             job.rlhf->roles.front().model.parameter_count() / 4 * 2 + 3 * 4 * logits);
 }
 
+/// A stage scores with its own layers, and hands on what they make: the first has no logits.
+TEST(VerlMegatron, ScoresWithTheLayersOfAStage) {
+  const auto scoring = [](int stages, std::int64_t rank) {
+    Job job =
+        under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"pipeline": )" +
+                       std::to_string(stages) + R"(}, "workload": {"gradient_accumulation": 4}})");
+    job.rlhf->rank = rank;
+    for (RlhfPart& part : rlhf_parts(*job.rlhf))
+      if (part.phase == Phase::experience) return std::move(part.program);
+    return Program{};
+  };
+  const auto logits_of = [](const Program& program) {
+    const Played played = play(program);
+    EXPECT_EQ(played.at_end, played.profile.at_start);
+    return played.profile.at_peak[static_cast<std::size_t>(Category::logits_and_loss)];
+  };
+  const auto kernels_of = [](const Program& program) {
+    std::int64_t sum = 0, times = 1;
+    std::vector<std::int64_t> around;
+    for (const Event& e : program.events) {
+      if (e.kind == Event::Kind::begin_repeat) {
+        around.push_back(times);
+        times *= e.count;
+      } else if (e.kind == Event::Kind::end_repeat) {
+        times = around.back();
+        around.pop_back();
+      } else if (e.kind == Event::Kind::compute) {
+        sum += times * e.count;
+      }
+    }
+    return sum;
+  };
+  const Program whole = scoring(1, 0), first = scoring(2, 0), last = scoring(2, 4);
+  const std::int64_t logits = std::int64_t{8} * 1024 * 128256;
+  EXPECT_EQ(logits_of(first), 0);
+  EXPECT_GE(logits_of(last), 2 * logits);
+  EXPECT_EQ(kernels_of(first) + kernels_of(last), kernels_of(whole));
+}
+
 /// What an exchange of weights moves, and in how many calls.
 struct Handed {
   std::int64_t bytes = 0, calls = 0;

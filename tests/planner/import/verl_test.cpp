@@ -289,6 +289,14 @@ TEST(ImportVerl, GivesAnEngineItsOwnGpus) {
                   "async_training.trigger_parameter_sync_step=2"));
   EXPECT_EQ(all["workload"]["rollout"]["steps_off_policy"], 1);
   EXPECT_EQ(all["workload"]["generation_batch"], 2 * 128 * 4 / 8);
+  // Sixteen prompts of four answers in each of two engines.
+  EXPECT_EQ(all["workload"]["rollout"]["answers_in_work"], 2 * 16 * 4);
+  const Json whole =
+      loaded(with("rollout.n_gpus_per_node=4 async_training.staleness_threshold=0.5 "
+                  "async_training.partial_rollout=False "
+                  "actor_rollout_ref.rollout.calculate_log_probs=True"));
+  EXPECT_FALSE(whole["workload"]["rollout"].contains("answers_in_work"));
+  EXPECT_EQ(whole["workload"]["rollout"]["log_probabilities"], true);
   const Json none = loaded(with("rollout.n_gpus_per_node=4 async_training.staleness_threshold=0"));
   EXPECT_FALSE(none["workload"]["rollout"].contains("steps_off_policy"));
 }
