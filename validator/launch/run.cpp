@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -135,6 +137,48 @@ struct StepTimes {
   }
 };
 
+/// What the phases of one step take on the device, which they wait for: not a step to time whole.
+class PhaseClock {
+ public:
+  explicit PhaseClock(Backend& device) : device_(device) {}
+
+  void start() {
+    device_.synchronize();
+    since_ = Clock::now();
+    running_ = true;
+  }
+  void at(Phase phase) {
+    if (!running_) return;
+    count();
+    phase_ = phase;
+  }
+  void stop() {
+    if (!running_) return;
+    count();
+    running_ = false;
+  }
+  const std::array<double, 3>& seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void count() {
+    device_.synchronize();
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - since_).count();
+    since_ = now;
+    if (phase_ == Phase::forward) seconds_[0] += seconds;
+    if (phase_ == Phase::backward) seconds_[1] += seconds;
+    if (phase_ == Phase::step) seconds_[2] += seconds;
+  }
+
+  Backend& device_;
+  Clock::time_point since_;
+  Phase phase_ = Phase::forward;
+  std::array<double, 3> seconds_{};
+  bool running_ = false;
+};
+
 /// The same for all ranks.
 struct WholeRun {
   const EngineJob& job;
@@ -188,12 +232,18 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
   StepTimes times;
   const std::int64_t first = r.trainer.state().steps;
   std::int64_t index = first;
-  r.arena.on_phase([&](Phase phase) { r.diary.at(activity_of(phase), index + 1); });
+  PhaseClock phases(r.trainer.runtime().device);
+  r.arena.on_phase([&](Phase phase) {
+    r.diary.at(activity_of(phase), index + 1);
+    phases.at(phase);
+  });
   for (; index < job.run.steps; ++index) {
     if (r.host != nullptr && index - first == job.run.warmup)
       before = {use_of(r.host->swap()), use_of(r.host->direct())};
+    if (index - first == job.run.warmup - 1) phases.start();
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
+    phases.stop();
     times.whole.push_back(result.seconds);
     times.waited.push_back(Waiting::seconds() - waited);
     tell_step(r, index, result);
@@ -203,6 +253,7 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
   }
   r.arena.on_phase({});
   times.report(job, report);
+  report.phase_seconds = phases.seconds();
   if (saver) report.save = saver->report();
   return before;
 }
