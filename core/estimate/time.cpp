@@ -22,6 +22,7 @@ TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) 
   t.idle_seconds = step.idle;
   t.communication_seconds = step.communication;
   t.speed_of_light_seconds = step.ideal;
+  t.speed_of_light_of_phases = step.ideal_of_phases;
   const Workload& w = plan.workload;
   const double tokens = static_cast<double>(plan.samples_at_once()) *
                         static_cast<double>(w.gradient_accumulation) *

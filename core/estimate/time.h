@@ -1,6 +1,7 @@
 // Step time of a program: what the simulated timeline says, and what users ask of it.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -48,7 +49,9 @@ struct TimeEstimate {
 
   double communication_seconds = 0;   ///< hidden and exposed
   double speed_of_light_seconds = 0;  ///< at datasheet rates, everything hidden
-  double tokens_per_second = 0;       ///< of all GPUs
+  /// The same of kernels alone: forward, backward, step.
+  std::array<double, 3> speed_of_light_of_phases{};
+  double tokens_per_second = 0;  ///< of all GPUs
   /// Model FLOPs over time and the dense peak: matrix products and attention, of which causal
   /// attention counts half; nothing that is computed again.
   double mfu = 0;

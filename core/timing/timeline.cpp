@@ -45,6 +45,7 @@ class Simulation {
     for_each_event(program_, [&](const Event& e, std::int64_t times) {
       const std::size_t event = index++;
       if (!wanted(e)) return;
+      if (e.kind == Event::Kind::begin_phase) ideal_phase_ = static_cast<std::size_t>(e.phase);
       if (e.kind == Event::Kind::begin_repeat) open.push_back(steps_.size());
       if (e.kind == Event::Kind::end_repeat) {
         steps_[open.back()].end = steps_.size();
@@ -84,6 +85,8 @@ class Simulation {
       for (std::int64_t i = 0; i < e.count; ++i) {
         const TimedKernel& kernel = kernels_[static_cast<std::size_t>(e.first + i)];
         times_.ideal += times * kernel.ideal;
+        if (ideal_phase_ < times_.ideal_of_phases.size())
+          times_.ideal_of_phases[ideal_phase_] += times * kernel.ideal;
         times_.flops += times * kernel.flops;
       }
     if (e.kind == Event::Kind::collective)
@@ -293,6 +296,7 @@ class Simulation {
   StreamClocks clocks_;
   Phase phase_ = Phase::forward;
   double ideal_links_ = 0;
+  std::size_t ideal_phase_ = 0;  ///< of the events that are timed
   StepTimes times_;
 };
 

@@ -26,10 +26,11 @@ struct StepTimes {
   double communication = 0;  ///< hidden and exposed
   double exposed_communication = 0;
   double exposed_copies = 0;
-  double bubble = 0;  ///< waiting for other pipeline stages
-  double idle = 0;    ///< the GPU waits for the host to issue
-  double ideal = 0;   ///< at datasheet rates, everything hidden
-  double flops = 0;   ///< that kernels compute, recomputation included
+  double bubble = 0;                        ///< waiting for other pipeline stages
+  double idle = 0;                          ///< the GPU waits for the host to issue
+  double ideal = 0;                         ///< at datasheet rates, everything hidden
+  std::array<double, 3> ideal_of_phases{};  ///< of its kernels: forward, backward, step
+  double flops = 0;                         ///< that kernels compute, recomputation included
 };
 
 /// One thing that ran. Seconds since the step began.

@@ -19,9 +19,8 @@ Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees
   experts_ = make(device, world, degrees.experts, 1);
   if (degrees.experts > 1) {
     experts_.used->connect_all();
-    assert(degrees.tensor * degrees.context * degrees.stages == 1 &&
-           world.size() % degrees.experts == 0);
-    copies_ = make(device, world, world.size() / degrees.experts, degrees.experts);
+    assert(degrees.tensor == 1 && data_.used->size() % degrees.experts == 0);
+    copies_ = make(device, world, data_.used->size() / degrees.experts, degrees.experts);
   } else {
     copies_.used = data_.used;
   }

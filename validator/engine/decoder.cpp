@@ -9,6 +9,7 @@
 
 #include "engine/block.h"
 #include "engine/loss_rows.h"
+#include "engine/mlp/routing.h"
 #include "engine/offload/host_activations.h"
 #include "engine/rotary_table.h"
 #include "engine/self_attention.h"
@@ -49,13 +50,14 @@ class Decoder final : public Network {
     return s;
   }
 
-  Tensor dropped() const override { return tally_.dropped; }
-  double idle_experts() const override { return idle_.mean(); }
+  Tensor dropped() const override { return routing_ ? routing_->dropped() : Tensor{}; }
+  double idle_experts() const override { return routing_ ? routing_->idle_experts() : 0; }
   Tensor widened() const override { return widened_; }
 
   void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
-    if (spec_.experts) prepare_experts(rt);
+    if (spec_.experts)
+      routing_.emplace(rt, spec_, slots_of_experts(), run_.dtype, run_.capacity_factor > 0);
     if (run_.keeps_on_host) prepare_host(rt);
     attention_ = make_self_attention(rt, heads_of(spec_, run_), run_.dtype);
     block_.attend_with(*attention_);
@@ -88,18 +90,13 @@ class Decoder final : public Network {
     if (run_.stage.last()) allocate_head(arena);
     if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
     attention_->begin_step(arena);
-    if (!spec_.experts) return;
-    idle_ = {};
-    if (!tally_.dropped.empty()) rt.device.zero(tally_.dropped);
-    if (!experts_->divided()) return;
-    experts_->lend(arena.allocate("exchanged.experts", Category::communication_buffers, run_.dtype,
-                                  {slots_of_experts().all(*spec_.experts), spec_.hidden}));
+    if (routing_) routing_->begin_step(rt);
   }
 
   void forward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass,
                const MicroBatch& micro, const Tensor& loss) override {
     const Slot& slot = slots_[index(pass.slot)];
-    if (!tally_.balance.empty()) begin_tally(rt.device, micro);
+    if (routing_) routing_->begin_micro_batch(rt.device, micro);
     if (begins(pass)) {
       upload_tokens(rt.device, micro.batch.tokens, tokens_of(pass));
       weights.prefetch(layout_.embedding_unit);
@@ -214,7 +211,7 @@ class Decoder final : public Network {
   BlockParts parts_of(Weights& weights, const Pass& pass, std::int64_t i) const {
     BlockParts parts;
     parts.fp8 = fp8_;
-    if (spec_.experts) parts.experts = {{}, &*experts_, &tally_};
+    if (routing_) parts.experts = {{}, &routing_->ranks(), &routing_->tally()};
     parts.quantized.room = widened_;
     if (spec_.lora)
       parts.adapters = {.parameters = &block_.adapters(), .lowest = begins(pass) && i == 0};
@@ -247,31 +244,6 @@ class Decoder final : public Network {
     if (!spec_.experts) return make_dense_mlp(spec_, rows(), run_.dtype, run_.products_again);
     return make_expert_mlp(spec_, layout_.block.router, layout_.experts, slots_of_experts(),
                            run_.dtype, run_.products_again);
-  }
-
-  void prepare_experts(Runtime& rt) {
-    experts_.emplace(rt);
-    const auto numbers = [&](const char* name, Shape shape) {
-      return rt.arena.allocate(name, Category::other, statistic_type(run_.dtype), shape);
-    };
-    // Of every such network, so that its memory does not depend on a coefficient.
-    const Tensor balance = numbers("balance", {2, spec_.experts->count});
-    if (spec_.experts->balance > 0) tally_.balance = balance;
-    if (run_.capacity_factor > 0) tally_.dropped = numbers("dropped", {1});
-    tally_.idle = &idle_;
-  }
-
-  /// The load-balancing loss of a micro-batch (Switch, arXiv 2101.03961), over all layers together
-  /// as transformers has it: experts · Σ of their shares of the assignments and of the
-  /// probabilities. It counts as often as the micro-batch has tokens.
-  float balance_scale() const {
-    const auto layers = static_cast<float>(spec_.layers), tokens = static_cast<float>(rows());
-    const auto count = static_cast<float>(spec_.experts->count);
-    return spec_.experts->balance * count / (layers * layers * tokens);
-  }
-  void begin_tally(Backend& device, const MicroBatch& micro) {
-    device.zero(tally_.balance);
-    tally_.slope = micro.gradient_scale * balance_scale();
   }
 
   /// Tokens of other ranks' rows of the table become -1.
@@ -424,7 +396,7 @@ class Decoder final : public Network {
     }
     ranks_->sum(normed_, normed);
     rt.device.sum(loss, losses_, !micro.first);
-    if (!tally_.balance.empty()) rt.device.balance_loss(loss, tally_.balance, balance_scale());
+    if (routing_) routing_->end_micro_batch(rt, loss);
     // Nothing is left in the branch: the gradient of the residual stream begins there.
     rt.device.norm_backward({.kind = spec_.norm,
                              .dx = slots_[index(pass.slot)].branch,
@@ -466,10 +438,8 @@ class Decoder final : public Network {
   DecoderLayout layout_;
   Block block_;
   std::optional<TensorRanks> ranks_;
-  std::optional<ExpertRanks> experts_;
+  std::optional<Routing> routing_;
   std::optional<HostActivations> on_host_;
-  RouterTally tally_;
-  IdleExperts idle_;
   std::unique_ptr<SelfAttention> attention_;
   Tensor widened_;            ///< a matrix of 4 bits, while it is multiplied with
   Tensor tokens_, targets_;   ///< int32: [slots, rows] on the first stage, [rows] on the last
@@ -484,7 +454,7 @@ class Decoder final : public Network {
 }  // namespace
 
 std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) {
-  const std::int64_t rows = checked_mul(run.micro_batch, run.sequence);
+  const std::int64_t rows = checked_mul(run.micro_batch, run.context.places(run.sequence).sequence);
   if (run.capacity_factor == 0) return run.experts.ranks > 1 ? rows : 0;
   const auto share = static_cast<double>(checked_mul(rows, experts.per_token)) /
                      static_cast<double>(experts.count);

@@ -154,13 +154,15 @@ void Trainer::run(const Pass& pass, BatchSource& batches) {
 void Trainer::reduce_loss() {
   Communicator& stages = runtime_.stages;
   const int last = stages.size() - 1;
-  const bool adds = stages.rank() == last && sharding_.world > 1;
-  if (!adds && last == 0) return;
+  const bool others = sharding_.world > 1, adds = stages.rank() == last && others;
+  if (!others && last == 0) return;
   const Tensor dropped = network_->dropped();
   in_line(runtime_.device, computed_, [&] {
     if (adds) runtime_.ranks.all_reduce(loss_);
-    if (adds && !dropped.empty()) runtime_.ranks.all_reduce(dropped);
     if (last > 0) stages.broadcast(loss_, last);
+    if (dropped.empty()) return;
+    if (others) runtime_.ranks.all_reduce(dropped);
+    if (last > 0) stages.all_reduce(dropped);
   });
 }
 

@@ -220,6 +220,13 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   t.optimizer.largest_norm = plan.gradient_clipping;
   const double rate = read_optimizer(reader, t.optimizer);
   read_run(reader, engine, rate);
+  if (const auto* decoder = std::get_if<DecoderSpec>(&engine.network);
+      decoder != nullptr && decoder->experts && decoder->experts->balance > 0 &&
+      t.pipeline.stages > 1)
+    reader.fail("parallel.pipeline",
+                "the balance of experts (output_router_logits) is of all layers together, and a "
+                "stage has some",
+                "1, or a model without output_router_logits");
   if (auto* decoder = std::get_if<DecoderSpec>(&engine.network);
       decoder != nullptr && plan.workload.lora)
     decoder->lora = lora_of(*plan.workload.lora, engine.run.lora_alpha);

@@ -74,7 +74,8 @@ Json json_of(const RankReport& r) {
           {"planned_save", json_of(r.planned_save)},
           {"save", json_of(r.save)},
           {"step_seconds", r.step_seconds},
-          {"waited_seconds", r.waited_seconds}};
+          {"waited_seconds", r.waited_seconds},
+          {"phase_seconds", r.phase_seconds}};
 }
 
 RankReport rank_report_of(const Json& j) {
@@ -99,6 +100,7 @@ RankReport rank_report_of(const Json& j) {
   r.save = save_of(j.at("save"));
   r.step_seconds = j.at("step_seconds");
   r.waited_seconds = j.at("waited_seconds");
+  r.phase_seconds = j.at("phase_seconds");
   return r;
 }
 

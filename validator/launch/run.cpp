@@ -16,6 +16,7 @@
 #include "kernels/host/crew/host_crew.h"
 #include "launch/environment.h"
 #include "launch/median.h"
+#include "launch/phase_clock.h"
 
 namespace shardplan::validator {
 namespace {
@@ -188,12 +189,18 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
   StepTimes times;
   const std::int64_t first = r.trainer.state().steps;
   std::int64_t index = first;
-  r.arena.on_phase([&](Phase phase) { r.diary.at(activity_of(phase), index + 1); });
+  PhaseClock phases(r.trainer.runtime().device);
+  r.arena.on_phase([&](Phase phase) {
+    r.diary.at(activity_of(phase), index + 1);
+    phases.at(phase);
+  });
   for (; index < job.run.steps; ++index) {
     if (r.host != nullptr && index - first == job.run.warmup)
       before = {use_of(r.host->swap()), use_of(r.host->direct())};
+    if (index - first == job.run.warmup - 1) phases.start();
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
+    phases.stop();
     times.whole.push_back(result.seconds);
     times.waited.push_back(Waiting::seconds() - waited);
     tell_step(r, index, result);
@@ -203,6 +210,7 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
   }
   r.arena.on_phase({});
   times.report(job, report);
+  report.phase_seconds = phases.seconds();
   if (saver) report.save = saver->report();
   return before;
 }

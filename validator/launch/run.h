@@ -1,6 +1,7 @@
 // A job on the ranks of this process: planned by a dry run, then run for real.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -55,8 +56,11 @@ struct RankReport {
   StorageUse direct_use;
   double step_seconds = 0;    ///< median of the timed steps
   double waited_seconds = 0;  ///< of it, for other ranks on the host; a GPU's waits do not count
-  SavedBytes planned_save;    ///< of runs that save: of the dry run
-  SaveReport save;            ///< and the last checkpoint
+  /// Of the last step that is not timed, whose phases wait for each other: forward, backward, step.
+  /// Zeros without such a step.
+  std::array<double, 3> phase_seconds{};
+  SavedBytes planned_save;  ///< of runs that save: of the dry run
+  SaveReport save;          ///< and the last checkpoint
 };
 
 struct RunReport {

@@ -93,6 +93,29 @@ std::string use_text(std::string_view what, const std::string& how, const Storag
                      use.busy_seconds > 0 ? bytes / use.busy_seconds / 1e9 : 0);
 }
 
+/// What the GPU could have done at its datasheet's rates, with everything hidden that can be,
+/// beside what it did. Nothing of jobs without a time.
+std::string speed_text(const TimeEstimate& time, double seconds,
+                       const std::array<double, 3>& phases) {
+  if (time.step_seconds <= 0 || seconds <= 0) return "";
+  const auto share = [](double of) { return fmt::format("{:.1f} %", 100 * of); };
+  std::string text = fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "of the fastest possible",
+                                 share(time.speed_of_light_seconds / time.step_seconds), "",
+                                 share(time.speed_of_light_seconds / seconds)) +
+                     fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "MFU", share(time.mfu), "",
+                                 share(time.mfu * time.step_seconds / seconds)) +
+                     fmt::format("  the fastest possible: {} at the datasheet's rates\n",
+                                 format_seconds(time.speed_of_light_seconds));
+  if (phases[0] <= 0) return text;
+  text += "\n  at the datasheet's rates a phase's kernels could take, and the phase took\n";
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    const double least = time.speed_of_light_of_phases[p];
+    text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", kPhaseNames[p + 1], format_seconds(least),
+                        format_seconds(phases[p]), phases[p] > 0 ? share(least / phases[p]) : "");
+  }
+  return text;
+}
+
 Json json_of(const FigureRow& row) {
   Json out{{"predicted", row.predicted}, {"dry_run", row.planned}};
   if (row.measured) out["measured"] = *row.measured;
@@ -132,7 +155,7 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
                       format_bytes(worst.device_bytes));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step", format_seconds(e.time.step_seconds),
                       "", format_seconds(seconds));
-  return text;
+  return text + speed_text(e.time, seconds, worst.phase_seconds);
 }
 
 Json comparison_json(const EngineJob& job, const Estimate& e, const RunReport& report) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
-#include <utility>
 
 #include "base/checked.h"
 #include "frameworks/native/layout.h"
@@ -165,13 +164,10 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
   if (options.idle_experts > 0 && (options.capacity_factor > 0 || p.expert > 1))
     return DivisionProblem{"framework.idle_experts",
                            "with a capacity every expert computes with all of its slots", "0"};
-  for (const auto& [key, degree] : {std::pair{"parallel.tensor", p.tensor},
-                                    {"parallel.pipeline", p.pipeline},
-                                    {"parallel.context", p.context}})
-    if (degree > 1)
-      return DivisionProblem{
-          key, fmt::format("the native engine has no degree {} with layers of experts", degree),
-          "1"};
+  if (p.tensor > 1)
+    return DivisionProblem{
+        "parallel.tensor",
+        fmt::format("the native engine has no degree {} with layers of experts", p.tensor), "1"};
   return std::nullopt;
 }
 

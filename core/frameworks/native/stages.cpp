@@ -30,7 +30,8 @@ NativeStage native_stage(const Plan& plan, std::int64_t rank) {
 NativeLayout layout_of_stage(const NativeLayout& whole, const NativeStage& stage) {
   if (stage.stages == 1) return whole;
   NativeLayout part = whole;
-  for (NativeUnit* u : {&part.blocks.front(), &part.adapters, &part.quantized})
+  for (NativeUnit* u : {&part.blocks.front(), &part.experts, &part.adapters, &part.quantized,
+                        &part.expert_adapters})
     u->count /= stage.stages;
   if (!stage.last()) part.head.count = 0;
   if (stage.first()) return part;

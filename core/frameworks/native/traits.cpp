@@ -41,8 +41,10 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
     if (own) list.add_divided(Group::context);
     const bool all = ranks == plan.cluster.world();
     const std::int64_t neighbours = ranks == 2 ? 1 : 2;
-    list.at(all ? "world" : name_of(own ? Group::context : Group::data)).peers = {neighbours,
-                                                                                  neighbours};
+    Communicator& over = list.at(all ? "world" : name_of(own ? Group::context : Group::data));
+    // The world's may reach all for the sake of experts.
+    over.peers = {std::max(over.peers.sends, neighbours),
+                  std::max(over.peers.receives, neighbours)};
   }
   if (plan.parallel.pipeline == 1) return;
   const bool all = plan.parallel.pipeline == plan.cluster.world();

@@ -3,6 +3,7 @@
 
 #include "estimate/ranks.h"
 #include "frameworks/native/layout.h"
+#include "frameworks/native/stages.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "parallel/sharding.h"
@@ -219,6 +220,18 @@ TEST(NativeLowering, divides_experts_over_their_ranks_and_all_else_over_all) {
   }
 }
 
+/// A stage has its layers' experts, and no other.
+TEST(NativeLowering, divides_experts_over_stages_too) {
+  const Model model = model_of(kMixtral);
+  Plan plan = native_plan(0, "bf16-master", 4);
+  plan.parallel.pipeline = plan.parallel.expert = 2;
+  const RankModel share(model, plan);
+  const NativeLayout whole = native_layout(share.model(), plan.parallel);
+  const NativeLayout part = layout_of_stage(whole, native_stage(plan, 2));
+  EXPECT_EQ(part.experts.count, 2);
+  EXPECT_EQ(part.experts.elements, whole.experts.elements);
+}
+
 /// Of a rank among `ranks` that divide the experts.
 NativeLayout adapted_layout(Lora lora, std::int64_t ranks) {
   lora.rank = 16;
@@ -345,7 +358,7 @@ TEST(NativeLowering, starts_nothing_for_experts_without_rows) {
   EXPECT_TRUE(refused(1, 1.25));
 }
 
-TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
+TEST(NativeLowering, refuses_experts_beside_a_tensor_degree_alone) {
   const Model model = model_of(kMixtral);
   const auto key_of = [&](auto&& change, const Model& of) {
     Plan plan = native_plan(1, "bf16-master", 4);
@@ -355,7 +368,8 @@ TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
   };
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.expert = 4; }, model), "");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = 2; }, model), "parallel.tensor");
-  EXPECT_EQ(key_of([](Plan& p) { p.parallel.pipeline = 2; }, model), "parallel.pipeline");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.pipeline = p.parallel.expert = 2; }, model), "");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.context = p.parallel.expert = 4; }, model), "");
   EXPECT_EQ(key_of([](Plan& p) { p.framework.native.capacity_factor = 1; }, model_of(kLlama)),
             "framework.capacity_factor");
 }

@@ -65,6 +65,15 @@ TEST_F(ValidateSaves, however_a_network_is_divided) {
                        j["parallel"]["expert"] = 2;
                      }),
                      "experts, stage " + std::to_string(stage));
+  for (const char* parallel : {R"({"pipeline": 2, "expert": 2})", R"({"context": 2, "expert": 2})",
+                               R"({"context": 2, "expert": 4})"})
+    expect_same_bits(job_with([&](Json& j) {
+                       at_stage(1, "bf16-master")(j);
+                       tiny_experts(j);
+                       j["cluster"] = "4xA100-40GB";
+                       j["parallel"] = Json::parse(parallel);
+                     }),
+                     std::string("experts, ") + parallel);
 }
 
 TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {
@@ -155,10 +164,15 @@ TEST_F(ValidateSaves, whole_weights_that_weights_reads) {
          tiny_llama(j);
          j["framework"]["zero_stage"] = 3;
        }},
-      {"experts", [](Json& j) {
+      {"experts",
+       [](Json& j) {
          tiny_experts(j);
          j["framework"]["zero_stage"] = 2;
          j["parallel"]["expert"] = 2;
+       }},
+      {"experts in stages", [](Json& j) {
+         tiny_experts(j);
+         j["parallel"]["pipeline"] = 2;
        }}};
   for (const auto& [name, change] : kinds) {
     fs::remove_all(path("a"));

@@ -170,6 +170,12 @@ inline Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1)
   return document;
 }
 
+/// `document` with experts, whose load-balancing loss is all layers' together, without it.
+inline Json unbalanced(Json document) {
+  document["model"]["output_router_logits"] = false;
+  return document;
+}
+
 /// Every stage of a pipeline: its ranks need different amounts.
 inline void expect_same_of_stages(const Json& document, const std::string& what) {
   static const HardwareCatalog kHardware = load_hardware_catalog();

@@ -193,6 +193,22 @@ TEST_P(EveryStage, of_shared_sequences_with_states_on_the_host_is_predicted_to_t
         precision);
 }
 
+TEST_P(EveryStage, of_experts_beside_shared_sequences_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full"})
+    for (const double factor : {0.0, 1.25})
+      for (const std::int64_t experts : {1, 2, 4})
+        for (const std::int64_t context : {2, 4}) {
+          Json document =
+              job(mixtral(8, 2), GetParam(), "4xH200", "bf16-master", checkpointing, 3, 96, 2);
+          document["parallel"] = {{"expert", experts}, {"context", context}};
+          document["framework"]["capacity_factor"] = factor;
+          const std::string what = fmt::format("{}, {}, experts {}, context {}", checkpointing,
+                                               factor, experts, context);
+          expect_same(document, what);
+          if (factor > 0) expect_same_offloaded(document, what);
+        }
+}
+
 class EveryPipeline : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
@@ -261,9 +277,58 @@ TEST_P(EveryPipeline, of_shared_sequences_is_predicted_to_the_byte) {
     }
 }
 
+/// Over 1, 2 and 4 of a stage's ranks, beside sequences too.
+TEST_P(EveryPipeline, of_experts_is_predicted_to_the_byte) {
+  Json deep = mixtral(8, 2);
+  deep["num_hidden_layers"] = 8;
+  for (const char* checkpointing : {"none", "selective", "full", "selective_op:2"})
+    for (const double factor : {0.0, 1.25})
+      for (const std::int64_t experts : {1, 2, 4})
+        for (const std::int64_t context : {1, 2}) {
+          const Json whole =
+              unbalanced(job(deep, GetParam(), "8xH200", "bf16-master", checkpointing, 2, 96, 4));
+          const auto of = [&](Json document) {
+            document["parallel"]["expert"] = experts;
+            document["parallel"]["context"] = context;
+            document["framework"]["capacity_factor"] = factor;
+            return document;
+          };
+          const std::string what = fmt::format("{}, {}, experts {}, context {}", checkpointing,
+                                               factor, experts, context);
+          expect_same_of_stages(of(staged(whole, 2, "1f1b")), what + ", 1f1b");
+          expect_same_of_stages(of(staged(whole, 2, "gpipe")), what + ", gpipe");
+          expect_same_of_stages(of(staged(whole, 2, "interleaved", 2)), what + ", interleaved");
+        }
+}
+
+TEST_P(EveryPipeline, of_adapters_of_experts_is_predicted_to_the_byte) {
+  Json deep = mixtral(8, 2);
+  deep["num_hidden_layers"] = 8;
+  for (const char* base : {"none", "nf4_double"})
+    for (const std::int64_t experts : {1, 2}) {
+      Json document = unbalanced(
+          adapted_experts(adapted(job(deep, GetParam(), "4xH200", "bf16-master", "full", 2, 96, 4),
+                                  R"(["q_proj"])", base, 8),
+                          R"(["experts.gate_up_proj", "experts.down_proj"])"));
+      if (std::string(base) != "none") document = quantized_experts(document);
+      document = staged(document, 2, "1f1b");
+      document["parallel"]["expert"] = experts;
+      expect_same_of_stages(document, fmt::format("{}, {}", base, experts));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, EveryPipeline, ::testing::Values(0, 1));
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
+
+TEST(BalanceOfExperts, is_not_divided_over_stages) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  Json model = mixtral(8, 2);
+  model["num_hidden_layers"] = 4;
+  const Json document = staged(job(model, 0, "2xH200", "bf16-master", "none", 1, 64, 2), 2, "1f1b");
+  EXPECT_NO_THROW(load_engine_job(unbalanced(document), "test.json", kHardware));
+  EXPECT_THROW(load_engine_job(document, "test.json", kHardware), InputError);
+}
 
 TEST(BalancedRouting, is_of_models_with_experts_alone) {
   static const HardwareCatalog kHardware = load_hardware_catalog();
