@@ -56,6 +56,23 @@ TEST(RunProgram, ThrowsWhatTheProgramTells) {
   EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
 }
 
+TEST(RunProgram, NamesTheNumberThatIsTooLarge) {
+  const Transcript transcript;
+  const auto error_of = [](const char* command, const char* flag) {
+    try {
+      run_program({command, "gpt2", "8xA100-40GB", "--framework=fsdp2", flag,
+                   "--sequence-length=2000000000", "--gradient-accumulation=2000000000"});
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  for (const char* command : {"fit", "estimate", "compare"})
+    EXPECT_THAT(error_of(command, "--micro-batch=2100000000"),
+                HasSubstr("workload.micro_batch: 2100000000 is too large"))
+        << command;
+}
+
 TEST(RunProgram, LeavesTheCallersHandlerOfInterrupts) {
   const auto own = [](int) {};
   std::signal(SIGINT, own);
