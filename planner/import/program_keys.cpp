@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "import/training_keys.h"
 #include "import/vocabulary.h"
 
 namespace shardplan::importing {
@@ -130,12 +131,31 @@ void read_image_size(Key& key) {
   key.warn("how many tokens an image takes follows from it: --image-tokens says it");
 }
 
+/// peft's examples (examples/sft/train.py): what read_load_in_4bit reads by other names.
+void read_4bit_base(Key& key) {
+  if (!key.flag()) return key.ignore("not in 4 bits");
+  const Json* type = key.other("bnb_4bit_quant_type");
+  std::string form = type != nullptr && *type == "fp4" ? "fp4" : "nf4";
+  if (key.other_is_true("use_nested_quant")) form += "_double";
+  quantize_base(key, form);
+  key.took("workload.lora.quantization: " + form);
+}
+
+void read_packed_storage(Key& key) {
+  key.recipe().packed_in = key.text();
+  key.ignore("taken with use_4bit_quantization");
+}
+
+void refuse_images(Key& key) {
+  key.refuse("a network that draws images is not estimated", "a language model's arguments");
+}
+
 void refuse_groups(Key& key) {
   key.refuse("an embedding model or reranker trains on groups of texts, which is not estimated",
              "a language model's arguments");
 }
 
-constexpr std::array kRules{
+constexpr std::array kProgramRules{
     KeyRule{"lora_enable", "", read_adapters},
     KeyRule{"peft_enable", "", read_adapters},
     KeyRule{"full_finetune", "", read_adapters},
@@ -164,13 +184,19 @@ constexpr std::array kRules{
     KeyRule{"image_max_pixels", "", read_image_size},
     KeyRule{"max_pixels", "", read_image_size},
     KeyRule{"max_dynamic_patch", "", read_image_size},
+    KeyRule{"use_peft_lora", "", read_adapters},
+    KeyRule{"use_4bit_quantization", "", read_4bit_base},
+    KeyRule{"use_8bit_quantization", "", read_load_in_8bit},
+    KeyRule{"bnb_4bit_quant_storage_dtype", "", read_packed_storage},
     KeyRule{"train_group_size", "", refuse_groups},
+    KeyRule{"instance_data_dir", "", refuse_images},
+    KeyRule{"controlnet_model_name_or_path", "", refuse_images},
 };
 
-const std::array kIgnored{
-    IgnoredKeys{"taken with bits or use_qlora",
-                {"double_quant", "quant_type", "quant_bit", "lora_namespan_exclude",
-                 "num_lora_modules", "max_memory_MB"}},
+const std::array kProgramIgnored{
+    IgnoredKeys{"taken with bits, use_qlora or use_4bit_quantization",
+                {"double_quant", "quant_type", "quant_bit", "use_nested_quant",
+                 "lora_namespan_exclude", "num_lora_modules", "max_memory_MB"}},
     IgnoredKeys{"attention is fused either way",
                 {"use_flash_attn", "use_flash_attention", "disable_flash_attn2"}},
     IgnoredKeys{"the loader runs on the host",
@@ -182,12 +208,13 @@ const std::array kIgnored{
                 {"task_type", "num_epochs", "with_tracking", "checkpointing_steps",
                  "keep_last_n_checkpoints", "hf_metadata_dataset", "merger_lr", "vision_lr",
                  "vision_tower_lr", "connector_lr", "language_model_lr", "mm_projector_lr",
-                 "gamma_beta_ratio"}},
+                 "gamma_beta_ratio", "add_special_tokens", "append_concat_token", "splits",
+                 "arch_type", "sanity_check", "dpo_loss"}},
 };
 
 }  // namespace
 
-const KeyTable kProgramKeys{kRules, kIgnored};
+const KeyTable kProgramKeys{kProgramRules, kProgramIgnored};
 
 bool trains_all(const Document& document) {
   const Json* mode = value_below(document.value, "train_mode");

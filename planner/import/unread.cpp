@@ -38,6 +38,11 @@ bool is_slime(const Json& value) {
           value.contains("rollout_function_path"));
 }
 
+/// A fork of verl with keys of its own.
+bool is_easyr1(const Json& value) {
+  return has_below(value, "worker", "actor") && has_below(value, "data", "rollout_batch_size");
+}
+
 }  // namespace
 
 void refuse_unread(const Document& document) {
@@ -52,6 +57,7 @@ void refuse_unread(const Document& document) {
                         : is_litgpt(value)   ? "LitGPT"
                         : is_nanotron(value) ? "nanotron"
                         : is_slime(value)    ? "slime"
+                        : is_easyr1(value)   ? "EasyR1"
                                              : nullptr;
   if (trainer == nullptr) return;
   throw InputError({.file = document.file,

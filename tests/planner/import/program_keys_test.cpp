@@ -38,6 +38,17 @@ TEST(ProgramKeys, BasesInFewBits) {
   EXPECT_EQ(lora_of("use_qlora: true\nquant_bit: 8\n").at("quantization"), "int8");
 }
 
+/// peft's own examples (examples/sft): QLoRA was read as LoRA in 16 bits.
+TEST(ProgramKeys, ThoseOfPeftsExamples) {
+  const std::string lora = "use_peft_lora: true\nlora_r: 8\n";
+  EXPECT_EQ(lora_of(lora + "use_4bit_quantization: true\n").at("quantization"), "nf4");
+  EXPECT_EQ(
+      lora_of(lora + "use_4bit_quantization: true\nuse_nested_quant: true\n").at("quantization"),
+      "nf4_double");
+  EXPECT_EQ(lora_of(lora + "use_8bit_quantization: true\n").at("quantization"), "int8");
+  EXPECT_THAT(error_of(arguments("instance_data_dir: cats\n")), HasSubstr("draws images"));
+}
+
 /// Its default is qlora of rank 64 (component/argument.py).
 TEST(ProgramKeys, FireflysModes) {
   EXPECT_EQ(lora_of("train_mode: full\nlora_rank: 8\n"), Json());
@@ -70,6 +81,20 @@ TEST(ProgramKeys, WhatIsNotEstimatedIsRefusedOrSaid) {
   EXPECT_THAT(notes("use_lisa: 1\n"), HasSubstr("use_lisa: only some layers"));
   EXPECT_THAT(notes("my_quantized_states: 8\n"), HasSubstr("by its name memory depends on it"));
   EXPECT_EQ(notes("my_quantized_states: false\nmy_colour: red\n"), "");
+}
+
+/// `--x=$UNSET` is as `--x $UNSET`; the usual value of a script counts, not what "$2" may bring.
+TEST(ProgramKeys, OfScriptsWithArgumentsOfTheirOwn) {
+  const std::string head = "batch=2\nwhile true; do\ncase $1 in\n--batch) batch=\"$2\";;\nesac\n";
+  const Imported one =
+      import_text(head +
+                  "done\npython train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 True"
+                  " --per_device_train_batch_size $batch --output_dir=out"
+                  " --gradient_accumulation_steps=$steps\n");
+  EXPECT_EQ(one.job.at("workload").at("micro_batch"), 2);
+  EXPECT_TRUE(std::ranges::any_of(one.notes, [](const Note& note) {
+    return note.kind == Note::Kind::warning && note.key == "gradient_accumulation_steps";
+  }));
 }
 
 /// Its arguments are Megatron-LM's, and would be read as pretraining.
