@@ -73,6 +73,15 @@ TEST(RunProgram, NamesTheNumberThatIsTooLarge) {
         << command;
 }
 
+/// The product that makes lent keys is kept by the policy in the forward pass and held by the
+/// recomputation: under one name it was freed twice, and the program stopped at its own check.
+TEST(RunProgram, EstimatesLentKeysThatAPolicyKeeps) {
+  const Transcript transcript;
+  EXPECT_EQ(run_program({"estimate", "gemma-4-e2b", "8xH200", "--framework=ddp", "--method=lora",
+                         "--lora-targets=k_proj,v_proj", "--checkpointing=selective"}),
+            Exit::done);
+}
+
 TEST(RunProgram, LeavesTheCallersHandlerOfInterrupts) {
   const auto own = [](int) {};
   std::signal(SIGINT, own);
