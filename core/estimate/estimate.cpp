@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "base/checked.h"
 #include "base/each.h"
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
 #include "estimate/rank_programs.h"
 #include "estimate/ranks.h"
+#include "estimate/too_large.h"
 
 namespace shardplan {
 namespace {
@@ -63,12 +65,14 @@ void add_typical_step(Estimate& e, const Model& model, const Plan& plan,
 }  // namespace
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
-                  ReservedMemory reserved) {
+                  ReservedMemory reserved) try {
   if (plan.workload.generation.engine) return estimate_serving(model, plan, calibration);
   Estimate e =
       estimate(model, plan, run_passes(model, plan, calibration.time), calibration, reserved);
   add_typical_step(e, model, plan, calibration, reserved);
   return e;
+} catch (const OverflowError&) {
+  throw too_large(plan.workload);
 }
 
 Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
@@ -84,7 +88,7 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 }
 
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
-                                    const Calibration& calibration, const ForEach& each) {
+                                    const Calibration& calibration, const ForEach& each) try {
   if (plan.workload.generation.engine) return {estimate_serving(model, plan, calibration), {}, {}};
   const Passes passes = run_passes(model, plan, calibration.time);
   const PlanEstimates of_plan{model, plan, passes, calibration};
@@ -108,6 +112,8 @@ DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
   add_typical_step(detail.estimate, model, plan, calibration, ReservedMemory::simulated);
   detail.program = std::move(worst);
   return detail;
+} catch (const OverflowError&) {
+  throw too_large(plan.workload);
 }
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,

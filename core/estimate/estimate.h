@@ -55,8 +55,8 @@ enum class ReservedMemory : std::uint8_t {
   ratio,      ///< allocated times a calibrated ratio, for searches: wide bounds, no time
 };
 
-/// Estimates `plan` for `model`. Throws InputError for a plan that cannot be lowered and
-/// OverflowError for sizes beyond 64 bits.
+/// Estimates `plan` for `model`. Throws InputError for a plan that cannot be lowered or has
+/// sizes beyond 64 bits.
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved = ReservedMemory::simulated);
 

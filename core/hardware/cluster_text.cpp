@@ -45,6 +45,17 @@ bool looks_like_count(std::string_view text) {
          text.find_first_not_of("0123456789.,e+-") == std::string_view::npos;
 }
 
+/// Throws for 8x-40GB, which is what is left of "8x$GPU-40GB" where nobody said which GPU.
+void fail_nameless_memory(std::string_view shown, const ClusterText& parts) {
+  const std::string name = normalized(parts.name);
+  const auto memory = parse_memory_name(name);
+  if (!memory || !memory->has_unit) return;
+  std::string counts;
+  for (const std::int64_t count : parts.counts) counts += fmt::format("{}x", count);
+  fail_cluster(fmt::format("'{}' has a memory size behind a dash, and no GPU before it", shown),
+               std::string(kClusterForms), fmt::format("{}{}GB", counts, memory->gb));
+}
+
 }  // namespace
 
 void fail_cluster(std::string message, std::string expected, std::string nearest) {
@@ -78,6 +89,7 @@ std::string compact_name(std::string_view text) {
 ClusterText split_cluster_text(std::string_view shown) {
   const std::string text = compact_name(shown);
   std::string_view rest = text;
+  bool dash = text.starts_with('-');  // right before the name
   ClusterText parts;
   for (;;) {
     const auto x = rest.find('x');
@@ -87,9 +99,13 @@ ClusterText split_cluster_text(std::string_view shown) {
     if (!looks_like_count(count)) break;
     parts.counts.push_back(parse_count(count));
     rest.remove_prefix(x + 1);
+    dash = false;
     const bool sign = rest.size() > 1 && rest.front() == '-' && is_digit(rest[1]) &&
                       rest.find('x') != std::string_view::npos;
-    while (!sign && rest.starts_with('-')) rest.remove_prefix(1);
+    while (!sign && rest.starts_with('-')) {
+      rest.remove_prefix(1);
+      dash = true;
+    }
   }
   if (rest.empty())
     fail_cluster(fmt::format("'{}' names no GPU", shown), std::string(kClusterForms));
@@ -98,6 +114,7 @@ ClusterText split_cluster_text(std::string_view shown) {
                  "at most two: nodes x GPUs of a node x GPU");
   }
   parts.name = rest;
+  if (dash) fail_nameless_memory(shown, parts);
   return parts;
 }
 

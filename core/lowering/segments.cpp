@@ -75,6 +75,14 @@ std::vector<std::int32_t> outliving_slots(const TapeRun& forward, const TapeRun&
   return slots;
 }
 
+/// Whether a recomputation has what is in `slot` from the forward pass: a result that selective
+/// checkpointing kept.
+bool takes_over(const TapeRun& again, std::int32_t slot) {
+  return std::ranges::none_of(again.backward, [&](const TapeEvent& e) {
+    return e.kind == TapeEvent::Kind::alloc && e.id == slot;
+  });
+}
+
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
                      const std::vector<Kernel>& kernels, const TapeNames& names,
@@ -116,6 +124,8 @@ void fill_tables(ModelRun& run) {
     const std::int32_t base = detail::slot_base(run, i);
     const auto append = [&](TapeRun& forward, TapeRun& backward, std::int32_t names) {
       std::vector<std::int32_t> outlive = outliving_slots(forward, backward);
+      for (const TapeEvent& e : backward.held)
+        if (takes_over(backward, e.id)) outlive.push_back(e.id);
       forward.forward_rows = append_rows(
           run, forward.forward, forward.forward_kernels,
           {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);

@@ -48,6 +48,10 @@ QString title_of(const Rule& rule) {
   return text(word_store().title_of(rule));
 }
 
+QString explanation_of(const Rule& rule) {
+  return text(word_store().explanation_of(rule));
+}
+
 QString advice_of(const Rule& rule) {
   return text(word_store().advice_of(rule));
 }

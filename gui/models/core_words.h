@@ -27,6 +27,8 @@ QString words(Source source);
 QString said(const Said& sentence);
 /// What a rule of the linter is about, in a few words.
 QString title_of(const Rule& rule);
+/// What happens where a file breaks the rule, and why that is bad.
+QString explanation_of(const Rule& rule);
 /// What to do about a finding of the rule.
 QString advice_of(const Rule& rule);
 

@@ -77,7 +77,7 @@ Finding Findings::row_of(const LintFinding& f, const KeyCost* cost) {
           .arg(row.message.toHtmlEscaped(), f.diagnostic.position.known()
                                                 ? tr(" (line %1)").arg(f.diagnostic.position.line)
                                                 : QString());
-  row.detail += paragraph(words(f.rule->explanation).toHtmlEscaped());
+  row.detail += paragraph(explanation_of(*f.rule).toHtmlEscaped());
   if (!row.costs.isEmpty())
     row.detail += paragraph(tr("The key as it is, against being without it: %1").arg(row.costs));
   row.detail += paragraph(tr("Fix: %1").arg(row.fix.toHtmlEscaped()));

@@ -155,10 +155,13 @@ class Shell {
       return true;
     }
     // A shell splits nothing here: `A=${B:-"-m x"}` is one text.
+    const bool only_given = !adds && is_positional();
     std::string whole;
     const std::vector<std::string> words = expand();
     for (std::size_t i = 0; i < words.size(); ++i) append(whole, i > 0 ? " " + words[i] : words[i]);
     std::vector<std::string>& value = variables_[name];  // until here the one that it had
+    // `--batch) BATCH="$2"` of a loop over the script's own arguments: the usual value counts.
+    if (only_given && !value.empty()) return true;
     if (!adds) value.clear();
     if (adds && !value.empty())
       append(value.back(), whole);
@@ -198,6 +201,17 @@ class Shell {
     inner.variables_ = variables_;
     variables_[words_.back().text] = {fmt::format("{}", fmt::join(inner.expand(), " "))};
     end_command();
+  }
+
+  /// Whether an argument of the script itself stands here: $2, "$2", ${2}.
+  bool is_positional() const {
+    std::string_view text = text_.substr(at_);
+    for (const char c : {'"', '$', '{'})
+      if (text.starts_with(c))
+        text.remove_prefix(1);
+      else if (c == '$')
+        return false;
+    return !text.empty() && is_digit(text.front());
   }
 
   static bool is_declaration(std::string_view word) {

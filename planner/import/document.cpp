@@ -186,8 +186,10 @@ void read_arguments(Document& document, const std::vector<Word>& words, std::siz
     }
     const std::size_t equals = word.text.find('=');
     if (equals != std::string::npos) {
-      put(document, name_of_flag(word.text.substr(0, equals)),
-          value_of(word.text.substr(equals + 1)), word.line);
+      const std::string name = name_of_flag(word.text.substr(0, equals));
+      const bool unset = equals + 1 == word.text.size();  // --grad_acc=$ACC
+      if (unset) document.unset.insert(name);
+      put(document, name, unset ? Json(true) : value_of(word.text.substr(equals + 1)), word.line);
       continue;
     }
     Json values = Json::array();

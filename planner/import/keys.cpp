@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -66,6 +67,22 @@ std::string meant(std::string_view path, std::initializer_list<const KeyTable*> 
   return {};
 }
 
+/// Words in names of keys on which memory depends in every trainer that has them.
+constexpr std::array<std::string_view, 18> kTelling{
+    "lora",   "quant",    "4bit",    "8bit",       "fp8",     "freeze",
+    "frozen", "unfreeze", "tune_",   "peft",       "shard",   "parallel",
+    "galore", "offload",  "max_len", "group_size", "experts", "recompute"};
+
+/// Whether memory may depend on an unknown key: by its name, and it is not off.
+bool is_telling(std::string_view path, const Json& value) {
+  const std::string text = value.is_string() ? lower(value.get<std::string>()) : value.dump();
+  for (const char* off : {"", "false", "0", "none", "null", "no", "off", "[]", "{}"})
+    if (text == off) return false;
+  const std::string name = lower(std::string(path.substr(path.rfind('.') + 1)));
+  return std::ranges::any_of(
+      kTelling, [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
 class Walk {
  public:
   Walk(const Document& document, std::initializer_list<const KeyTable*> tables, Recipe& recipe)
@@ -102,9 +119,11 @@ class Walk {
   }
 
   void unknown(const Json& value, const std::string& path) {
-    const Key key(document_, path, value, "", recipe_);
+    Key key(document_, path, value, "", recipe_);
     if (std::string near = meant(path, tables_); !near.empty())
       key.refuse("unknown key", fmt::format("'{}' is one that is understood", near), near);
+    if (is_telling(path, value))
+      return key.warn("not known, and by its name memory depends on it: not estimated");
     const Origin origin = key.origin();
     recipe_.note(
         {.kind = Note::Kind::unknown, .file = origin.file, .line = origin.line, .key = path});

@@ -60,11 +60,13 @@ void read_lora_use(Key& key) {
   key.took("workload.method: lora");
 }
 
-/// LMFlow's (args.py): 4 bits of nf4, quantized twice.
+/// LMFlow's (args.py): 4 bits of nf4, quantized twice, unless quant_bit says 8.
 void read_lmflow_qlora(Key& key) {
   if (!key.flag()) return key.ignore("not in 4 bits");
-  quantize_base(key, "nf4_double");
-  key.took("workload.lora.quantization: nf4_double");
+  const Json* bits = key.other("quant_bit");
+  const std::string form = bits != nullptr && *bits == 8 ? "int8" : "nf4_double";
+  quantize_base(key, form);
+  key.took("workload.lora.quantization: " + form);
 }
 
 void read_compile_mode(Key& key) {

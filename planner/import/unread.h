@@ -5,8 +5,9 @@
 
 namespace shardplan::importing {
 
-/// Throws InputError where `document` is a file of torchtune, LitGPT or nanotron, or a job of
-/// shardplan among other files.
+/// Throws InputError where `document` is a file of torchtune, LitGPT, nanotron, slime or
+/// EasyR1, or a job
+/// of shardplan among other files.
 void refuse_unread(const Document& document);
 
 }  // namespace shardplan::importing

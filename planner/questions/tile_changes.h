@@ -11,7 +11,8 @@
 namespace shardplan {
 
 /// Parts that are worth trying: of as many tokens as the network is wide, which is what TiledMLP's
-/// authors take (ArcticTraining, arctic_training/model/tiled_compute.py). 0: no longer sequences
+/// authors take (ArcticTraining, arctic_training/model/tiled_compute.py), but never more than save
+/// anything. 0: no longer sequences
 /// than that on a GPU, or a trainer without a place for them.
 std::int64_t usual_tiles(const Model& model, const Plan& plan);
 

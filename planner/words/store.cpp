@@ -89,9 +89,11 @@ WordStore::WordStore(std::string_view language) : language_(language) {
   sentences_ = sorted(read(lint.at("sentences")));
   for (const auto& [id, rule] : lint.at("rules").items()) {
     titles_.push_back({id, rule.at("title").get<std::string>()});
+    explanations_.push_back({id, rule.at("explanation").get<std::string>()});
     advice_.push_back({id, rule.at("advice").get<std::string>()});
   }
   titles_ = sorted(std::move(titles_));
+  explanations_ = sorted(std::move(explanations_));
   advice_ = sorted(std::move(advice_));
   window_ = sorted(read(topic_file(language, "/window.json")));
 }
@@ -141,6 +143,11 @@ std::string WordStore::say(const Said& said) const {
 std::string WordStore::title_of(const Rule& rule) const {
   const std::string* words = find(titles_, rule.id.text());
   return words == nullptr ? std::string(rule.title) : *words;
+}
+
+std::string WordStore::explanation_of(const Rule& rule) const {
+  const std::string* words = find(explanations_, rule.id.text());
+  return words == nullptr ? std::string(rule.explanation) : *words;
 }
 
 std::string WordStore::advice_of(const Rule& rule) const {

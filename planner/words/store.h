@@ -2,7 +2,8 @@
 // windows. A folder a language:
 //   report.json  messages by id ("fit.fits"), English like the others; and phrases: sentences that
 //                core wrote, by their English pattern ("ZeRO stage {stage}")
-//   lint.json    title and advice of rules, by the rule's id; what findings say, by the English
+//   lint.json    title, explanation and advice of rules, by the rule's id; what findings say, by
+//   the English
 //                pattern of say() (core/base/said.h)
 //   window.json  what the windows show, by the English text
 // Where English is written once, in a rule's file, at a finding's values or in a window, it is the
@@ -44,6 +45,7 @@ class WordStore {
   std::string say(const Said& said) const;
 
   std::string title_of(const Rule& rule) const;
+  std::string explanation_of(const Rule& rule) const;
   std::string advice_of(const Rule& rule) const;
 
   /// A text of the windows; nullopt in English, and where it is not a window's.
@@ -59,7 +61,7 @@ class WordStore {
   static const std::string* find(const Topic& topic, std::string_view id);
 
   std::string language_;
-  Topic messages_, titles_, advice_, sentences_, window_;
+  Topic messages_, titles_, explanations_, advice_, sentences_, window_;
   std::vector<Entry> phrases_;  ///< in the order of the file: the first that matches
 };
 

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
+#include "base/format.h"
 #include "frameworks/deepspeed/option_table.h"
+#include "frameworks/registry.h"
 #include "load/options.h"
+#include "optimizers/description.h"
 #include "parallel/degrees.h"
 
 namespace shardplan {
@@ -16,6 +20,25 @@ std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework) {
   read_options(o, kDeepSpeedMoeTable, moe);
   o.finish();
   return moe;
+}
+
+std::optional<Diagnostic> about_flat_gradients(const ObjectReader& job, const Job& read) {
+  const Plan& plan = read.plan;
+  const DeepSpeedOptions& d = plan.framework.deepspeed;
+  const bool flat = plan.optimizer.kind->deepspeed.fused && !d.optimizer_from_program &&
+                    !d.torch_adam && size_of(plan.precision.params) == 2;
+  if (!traits_of(plan).has_zero || d.zero.stage != 0 || !flat) return std::nullopt;
+  constexpr std::int64_t kBytes = 4;  // of an element of the copy
+  const std::int64_t more = checked_mul(kBytes, read.model.trainable_count());
+  return Diagnostic{.severity = Severity::warning,
+                    .file = job.file(),
+                    .key = "zero_optimization.stage",
+                    .message = fmt::format(
+                        "at stage 0 DeepSpeed's own Adam copies all gradients in fp32 into "
+                        "one vector in each step, at least {} more than the optimizer takes that a "
+                        "trainer makes where the file has no \"optimizer\" (runtime/fp16, "
+                        "fused_optimizer.py and unfused_optimizer.py)",
+                        format_bytes(more))};
 }
 
 std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job, const Job& read) {

@@ -16,4 +16,7 @@ std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework);
 /// nothing.
 std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job, const Job& read);
 
+/// Why stage 0 takes more with an "optimizer" in the file than without one, where it does.
+std::optional<Diagnostic> about_flat_gradients(const ObjectReader& job, const Job& read);
+
 }  // namespace shardplan

@@ -95,8 +95,8 @@ class JobLoader {
     if (const auto problem = checkpointing_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     if (zero_options(plan()) != nullptr && !is_inference())
-      if (auto warning = check_deepspeed_checkpointing(reader_, job_))
-        job_.diagnostics.push_back(std::move(*warning));
+      for (const auto check : {check_deepspeed_checkpointing, about_flat_gradients})
+        if (auto warning = check(reader_, job_)) job_.diagnostics.push_back(std::move(*warning));
     // How long and on what to train is shardplan-validate's to read.
     for (const auto* key : {"name", "comment", "description", "run"}) reader_.find(key);
     reader_.finish();

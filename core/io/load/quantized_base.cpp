@@ -114,7 +114,8 @@ class QuantizedBase {
     warn(kQuantization,
          "under ZeRO-3 bitsandbytes 0.50 holds on to each packed weight that the forward pass "
          "gathered until the backward pass ends, checkpointed without reentrance or not: all of "
-         "the packed model is on each GPU then; FSDP2 lets go of it");
+         "the packed model is on each GPU then, which can be more than adapters beside a base "
+         "in 16 bits take; FSDP2 lets go of it");
   }
 
   /// ForwardPass::hold_input, in words.

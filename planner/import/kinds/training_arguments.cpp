@@ -2,6 +2,7 @@
 // arguments.
 #include "import/kinds/kind.h"
 #include "import/preference.h"
+#include "import/program_keys.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 #include "lowering/rlhf/algorithms.h"
@@ -208,7 +209,8 @@ void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) 
 }
 
 void read(const Document& d, Recipe& recipe) {
-  read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
+  read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys, &kProgramKeys}, recipe);
+  if (trains_all(d)) recipe.lora = Json();
   const bool trl = is_trl(d);
   recipe.set_default("/trainer", trl ? "trl" : "hf_trainer");
   training_defaults(recipe);

@@ -151,6 +151,14 @@ TEST(ClusterName, UnknownNamesGetTheNearestSpelling) {
               AllOf(HasSubstr("unknown GPU or instance 'foobarbaz'"), HasSubstr("4xA100-40GB")));
 }
 
+TEST(ClusterName, AMemorySizeBehindADashLacksItsGpu) {
+  EXPECT_THAT(error_of("8x-40GB"), AllOf(HasSubstr("no GPU before it"), HasSubstr("'8x40GB'?")));
+  EXPECT_THAT(error_of("2x8x-80GB"), HasSubstr("did you mean '2x8x80GB'?"));
+  EXPECT_THAT(error_of("-40GB"), HasSubstr("did you mean '40GB'?"));
+  EXPECT_EQ(gpu_of("8x-4090"), "RTX4090-24GB");
+  EXPECT_EQ(gpu_of("8x-A100-40GB"), "A100-SXM4-40GB");
+}
+
 TEST(ClusterName, BadCountsAreErrors) {
   EXPECT_THAT(error_of("0xA100"), HasSubstr("cluster: the count is zero; expected a count from 1"));
   EXPECT_THAT(error_of("2x0xA100"), HasSubstr("zero"));

@@ -221,6 +221,22 @@ TEST(Frameworks, DeepSpeedsShortFormArrives) {
         stage);
 }
 
+/// FP16_Optimizer's flat copy, which an optimizer of the program's does not get.
+TEST(Frameworks, StageZeroSaysWhatDeepSpeedsOwnAdamTakes) {
+  const auto said = [](const std::string& more) {
+    const Job one = job(R"({"framework": {"name": "deepspeed", "ds_config": {
+      "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, )" +
+                        more + "}}}");
+    return std::ranges::any_of(one.diagnostics, [](const Diagnostic& d) {
+      return d.key == "zero_optimization.stage" && d.severity == Severity::warning;
+    });
+  };
+  const std::string adam = R"("optimizer": {"type": "AdamW", "params": {"lr": 1e-5}}, )";
+  EXPECT_TRUE(said(adam + R"("zero_optimization": {"stage": 0})"));
+  EXPECT_FALSE(said(adam + R"("zero_optimization": {"stage": 1})"));
+  EXPECT_FALSE(said(R"("zero_optimization": {"stage": 0})"));
+}
+
 TEST(Frameworks, ADsConfigDecidesWhatTheJobLeavesOpen) {
   const Job j = job(R"({"framework": {"name": "deepspeed", "ds_config": {
     "zero_optimization": {"stage": 2, "reduce_bucket_size": 2e8}, "fp16": {"enabled": true},

@@ -56,6 +56,32 @@ TEST(RunProgram, ThrowsWhatTheProgramTells) {
   EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
 }
 
+TEST(RunProgram, NamesTheNumberThatIsTooLarge) {
+  const Transcript transcript;
+  const auto error_of = [](const char* command, const char* flag) {
+    try {
+      run_program({command, "gpt2", "8xA100-40GB", "--framework=fsdp2", flag,
+                   "--sequence-length=2000000000", "--gradient-accumulation=2000000000"});
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  for (const char* command : {"fit", "estimate", "compare"})
+    EXPECT_THAT(error_of(command, "--micro-batch=2100000000"),
+                HasSubstr("workload.micro_batch: 2100000000 is too large"))
+        << command;
+}
+
+/// The product that makes lent keys is kept by the policy in the forward pass and held by the
+/// recomputation: under one name it was freed twice, and the program stopped at its own check.
+TEST(RunProgram, EstimatesLentKeysThatAPolicyKeeps) {
+  const Transcript transcript;
+  EXPECT_EQ(run_program({"estimate", "gemma-4-e2b", "8xH200", "--framework=ddp", "--method=lora",
+                         "--lora-targets=k_proj,v_proj", "--checkpointing=selective"}),
+            Exit::done);
+}
+
 TEST(RunProgram, LeavesTheCallersHandlerOfInterrupts) {
   const auto own = [](int) {};
   std::signal(SIGINT, own);

@@ -234,6 +234,15 @@ TEST_F(JobFixes, OfLongSequencesHaveFeedForwardsInParts) {
   EXPECT_THAT(singles(fixes_of(narrow)), Not(Contains(testing::HasSubstr("feed-forwards"))));
 }
 
+/// Each part is laid out by itself, so that the answer would take as long as the sequence is.
+TEST_F(JobFixes, OfVeryLongSequencesHaveNoMorePartsThanSaveAnything) {
+  Json json = training_;
+  json["workload"]["sequence_length"] = 10'000'000;
+  json["kernels"] = "liger";
+  json["framework"] = "single";
+  EXPECT_THAT(singles(fixes_of(json)), Contains("feed-forwards in 24 parts of the sequence"));
+}
+
 /// Liger has nothing for GPT-2.
 TEST_F(JobFixes, HaveATiledLossWhereLigerHasNone) {
   Json json = training_;

@@ -109,7 +109,7 @@ TEST_P(WordsOf, HaveEveryTextOfTheWindowsWithItsPlaces) {
     EXPECT_EQ(places(english, "%[0-9]|<br>|</?b>"), places(words, "%[0-9]|<br>|</?b>")) << english;
 }
 
-TEST_P(WordsOf, HaveTitleAndAdviceOfEveryRule) {
+TEST_P(WordsOf, HaveTitleExplanationAndAdviceOfEveryRule) {
   const Json rules = topic(GetParam(), "lint").at("rules");
   Names known;
   for (const RuleFamily& family : rule_families())
@@ -117,7 +117,9 @@ TEST_P(WordsOf, HaveTitleAndAdviceOfEveryRule) {
   EXPECT_EQ(ids(rules), known);
   // A title that is a key's name is the same in every language.
   for (const auto& [id, words] : rules.items())
-    EXPECT_TRUE(words.contains("title") && words.contains("advice")) << id;
+    EXPECT_TRUE(words.contains("title") && words.contains("explanation") &&
+                words.contains("advice"))
+        << id;
 }
 
 TEST_P(WordsOf, AreNowhereEmpty) {

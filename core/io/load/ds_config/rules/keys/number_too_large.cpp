@@ -14,7 +14,11 @@ OverflowRule number_too_large() {
               .source = "deepspeed/runtime/config.py _set_batch_related_parameters",
               .advice = "Look for an extra zero.",
           },
-      .check = [](const OverflowError& error, const Report& report) { report("", error.what()); },
+      .check =
+          // Of all sums over a file's numbers only that of the batch can be so large.
+      [](const OverflowError& error, const Report& report) {
+        report("train_batch_size", error.what());
+      },
   };
 }
 
