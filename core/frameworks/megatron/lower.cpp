@@ -11,10 +11,13 @@
 
 #include "formats/product_recipe.h"
 #include "frameworks/megatron/buffers.h"
+#include "frameworks/megatron/built.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
 #include "frameworks/megatron/transformer_engine.h"
+#include "frameworks/megatron/unread_gradients.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
 #include "lowering/pipeline/schedule.h"
@@ -36,8 +39,10 @@ constexpr double kMostOver = 1.14;
 struct MegatronHooks {
   const Model& model;
   const MegatronOptions& options;
-  std::size_t blocks_begin = 0;  ///< the first repeat of blocks
-  std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
+  UnreadGradients unread;
+  std::int64_t late_workspace = 0;  ///< of autograd's thread, made when it multiplies first
+  std::size_t blocks_begin = 0;     ///< the first repeat of blocks
+  std::int64_t named_input = 0;     ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
 
   void enter(ProgramBuilder& b, std::size_t repeat) {
@@ -47,6 +52,9 @@ struct MegatronHooks {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
     const bool fused = product && options.gradient_accumulation_fusion;
+    std::vector<Event> made = unread.made_with(id);
+    append_tensors(made, Category::workspace, std::exchange(late_workspace, 0), 1);
+    b.in_first_step(std::move(made));
     // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
     // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
     if (!fused || !options.transformer_engine) b.transient(Category::gradients, bytes);
@@ -83,11 +91,14 @@ class MegatronLowering {
 
   Program run() {
     add_residents();
-    MegatronHooks hooks{model_, options_, 0, 0, {}};
+    program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
+    MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
+    b_.in_first_step(workspaces_of_forward());
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
     const bool shards = options_.shard_parameters;
     const bool gathers = divides() && (options_.overlap_param_gather || shards);
     std::vector<bool> gathered(stage_.chunks.size(), !gathers);
+    went_back_.assign(stage_.chunks.size(), false);
     emit_schedule(
         b_, schedule, gathers,
         [&](std::int64_t c) {
@@ -111,7 +122,8 @@ class MegatronLowering {
           if (shards)
             for (const GatherPart part : {GatherPart::first_bucket, GatherPart::other_buckets})
               gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
-          emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks,
+                              backward_of(c));
           if (last || options_.shard_gradients) reduce_gradients();
           if (last) {
             add_up_tied();
@@ -129,6 +141,11 @@ class MegatronLowering {
   /// Ranks of the group that divide master weights and states.
   std::int64_t owners(Group group) const {
     return std::max<std::int64_t>(1, ranks(group) / options_.distributed_optimizer_instances);
+  }
+  /// This rank's among those, which are the furthest apart of a stage's.
+  std::int64_t place_in(Group group) const {
+    const std::int64_t stage = plan_.cluster.world() / plan_.parallel.pipeline;
+    return program_.rank % stage / std::max<std::int64_t>(1, stage / ranks(group)) % owners(group);
   }
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
@@ -157,6 +174,52 @@ class MegatronLowering {
     return drops ? 0 : embedding.forward.output_bytes;
   }
   bool divides() const { return options_.distributed_optimizer; }
+  /// Masters and states are those of parts of parameters: Muon's matrices stay whole, Megatron-FSDP
+  /// has buffers of its own.
+  bool keeps_parts() const {
+    return divides() && !options_.shard_parameters && matrices_.elements == 0;
+  }
+
+  /// In a chunk's first pass a layer stands for itself: what it makes, the others find there.
+  std::vector<SegmentRepeat> backward_of(std::int64_t c) {
+    const std::vector<SegmentRepeat>& forward = chunk(c).repeats;
+    std::vector<SegmentRepeat> repeats(forward.rbegin(), forward.rend());
+    const auto at = static_cast<std::size_t>(c);
+    if (went_back_[at]) return repeats;
+    went_back_[at] = true;
+    std::vector<SegmentRepeat> apart;
+    for (const SegmentRepeat& repeat : repeats) {
+      apart.push_back(repeat);
+      if (repeat.count <= 1) continue;
+      apart.back().count = 1;
+      apart.push_back(repeat);
+      --apart.back().count;
+    }
+    return apart;
+  }
+
+  UnreadGradients unread_gradients() const {
+    if (!options_.gradient_accumulation_fusion || !options_.transformer_engine) return {};
+    const bool logits = stage_.chunks.back().last;
+    return {own_, plan_.precision.params, logits ? tied() : kNone};
+  }
+  /// PyTorch's own second one, where there are two.
+  std::int64_t late_workspace() const {
+    return multiplies_itself(plan_, stage_.chunks.back().last) ? cublas_workspace(plan_.cluster.gpu)
+                                                               : 0;
+  }
+  /// Without what the backward pass makes.
+  std::vector<Event> workspaces_of_forward() const {
+    std::vector<Event> made, late = unread_gradients().all();
+    append_tensors(late, Category::workspace, late_workspace(), 1);
+    for (Event e : program_.resident) {
+      if (e.category != Category::workspace) continue;
+      for (const Event& other : late)
+        if (other.bytes == e.bytes && e.count > 0) --e.count;
+      if (e.count > 0) made.push_back(e);
+    }
+    return made;
+  }
 
   /// Each chunk has buffers of its own, of which those of the first chunk of the first stage are
   /// cut into buckets (megatron/training/training.py, per_chunk_bucket_sizes).
@@ -167,7 +230,8 @@ class MegatronLowering {
       MegatronOptions options = options_;
       if (stage_.index > 0 || c > 0) options.bucket_size = std::numeric_limits<std::int64_t>::max();
       buffers_.push_back(gradient_buffers(parameters_of(model_, only), options, owners(Group::data),
-                                          owners(Group::expert_data)));
+                                          owners(Group::expert_data),
+                                          {place_in(Group::data), place_in(Group::expert_data)}));
     }
   }
   /// Of all chunks from number `first` on.
@@ -206,8 +270,7 @@ class MegatronLowering {
     const Precision& p = plan_.precision;
     const bool logits = stage_.chunks.back().last;
     add_product_workspaces(b_, own_, plan_, logits);
-    if (options_.gradient_accumulation_fusion && options_.transformer_engine)
-      add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    for (const Event& e : unread_gradients().all()) b_.resident(e.category, e.bytes);
     add_cast_weights(b_, own_, plan_);
     if (logits) add_gathered_input();
     append_frozen_parameters(program_.resident, own_, plan_);
@@ -230,6 +293,14 @@ class MegatronLowering {
     if (unjudged) program_.most_over = kMostOver;
     program_.optimizer_source =
         unjudged ? Source::modelled : states_source(plan_.optimizer, Given::flat);
+    if (keeps_parts()) {
+      if (master > 0)
+        for (const Event& e : shard_tensors(buffers_, Category::master_parameters, master))
+          program_.resident.push_back(e);
+      program_.model_bytes = total_bytes(program_.resident);
+      for (const Event& e : shard_states(buffers_, plan_)) program_.resident.push_back(e);
+      return;
+    }
     if (divides()) {
       b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
       program_.model_bytes = total_bytes(program_.resident);
@@ -373,8 +444,13 @@ class MegatronLowering {
     b_.wait(Stream::communication);
   }
 
-  /// Of the table that an embedding looks up and a linear multiplies with.
   std::int64_t tied_elements() const {
+    const ParameterId id = tied();
+    return id == kNone ? 0 : model_.parameters[static_cast<std::size_t>(id)].numel;
+  }
+
+  /// The table that an embedding looks up and a linear multiplies with.
+  ParameterId tied() const {
     const auto uses = [&](OpKind kind, ParameterId id) {
       for (const Segment& segment : model_.segments)
         for (const Op& op : segment.graph.ops())
@@ -386,9 +462,9 @@ class MegatronLowering {
       const Parameter& p = model_.parameters[i];
       if (p.kind == ParameterKind::embedding && p.trainable && uses(OpKind::embedding, id) &&
           uses(OpKind::linear, id))
-        return p.numel;
+        return id;
     }
-    return 0;
+    return kNone;
   }
 
   /// Which of a chunk's buckets: a module's forward hook waits for its own and has the next
@@ -443,12 +519,21 @@ class MegatronLowering {
       b_.transient(Category::workspace, matrix_workspace(matrices_, plan_));
       b_.compute(matrix_products(own_, plan_, divides() ? owners(Group::data) : 1));
     }
+    b_.once(1, states());
     // Adam reads weight, gradient and states, and writes all but the gradient.
     b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
     if (!options_.overlap_param_gather && !options_.shard_parameters) gather_parameters();
     b_.end_phase(Phase::step);
+  }
+
+  /// As the residents have them.
+  std::vector<Event> states() const {
+    std::vector<Event> list;
+    for (const Event& e : program_.resident)
+      if (e.category == Category::optimizer_states) list.push_back(e);
+    return list;
   }
 
   const Model& model_;
@@ -461,6 +546,7 @@ class MegatronLowering {
   Model own_;
   Matrices matrices_;                     ///< that Muon takes
   std::vector<GradientBuffers> buffers_;  ///< by chunk
+  std::vector<bool> went_back_;           ///< chunks that had a backward pass
   ProgramBuilder b_;
 };
 
