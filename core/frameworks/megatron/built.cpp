@@ -1,5 +1,7 @@
 #include "frameworks/megatron/built.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "lowering/tensors.h"
 #include "optimizers/states.h"
@@ -100,6 +102,30 @@ std::vector<Event> build_of(const Model& own, const Plan& plan,
     return e.category == Category::workspace || e.category == Category::optimizer_states;
   });
   return moved == nullptr ? built : Builder(own, plan).run(*moved, built);
+}
+
+std::vector<Event> workspaces_but(const std::vector<Event>& residents,
+                                  const std::vector<Event>& late) {
+  std::vector<Event> made = residents;
+  std::erase_if(made, [](const Event& e) { return e.category != Category::workspace; });
+  for (const Event& other : late) {
+    const auto same = std::find_if(made.begin(), made.end(),
+                                   [&](const Event& e) { return e.bytes == other.bytes; });
+    if (same != made.end() && --same->count == 0) made.erase(same);
+  }
+  return made;
+}
+
+std::vector<SegmentRepeat> with_layers_apart(const std::vector<SegmentRepeat>& repeats) {
+  std::vector<SegmentRepeat> apart;
+  for (const SegmentRepeat& repeat : repeats) {
+    apart.push_back(repeat);
+    if (repeat.count <= 1) continue;
+    apart.back().count = 1;
+    apart.push_back(repeat);
+    --apart.back().count;
+  }
+  return apart;
 }
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frameworks/megatron/buffers.h"
+#include "lowering/segments.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -25,5 +26,12 @@ std::vector<Event> shard_states(const std::vector<GradientBuffers>& chunks, cons
 std::vector<Event> build_of(const Model& own, const Plan& plan,
                             const std::vector<GradientBuffers>* moved,
                             const std::vector<Event>& residents);
+
+/// The workspaces among `residents` but these: the first forward pass makes them.
+std::vector<Event> workspaces_but(const std::vector<Event>& residents,
+                                  const std::vector<Event>& late);
+
+/// Each repeat's first layer as a repeat of its own.
+std::vector<SegmentRepeat> with_layers_apart(const std::vector<SegmentRepeat>& repeats);
 
 }  // namespace shardplan

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
+#include "frameworks/megatron/shared_gradients.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "frameworks/megatron/unread_gradients.h"
 #include "lowering/library_workspaces.h"
@@ -45,6 +45,13 @@ struct MegatronHooks {
   std::int64_t named_input = 0;     ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
 
+  /// What the first backward pass makes.
+  std::vector<Event> made_late() const {
+    std::vector<Event> late = unread.all();
+    append_tensors(late, Category::workspace, late_workspace, 1);
+    return late;
+  }
+
   void enter(ProgramBuilder& b, std::size_t repeat) {
     if (repeat == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
   }
@@ -52,8 +59,9 @@ struct MegatronHooks {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
     const bool fused = product && options.gradient_accumulation_fusion;
-    std::vector<Event> made = unread.made_with(id);
+    std::vector<Event> made;
     append_tensors(made, Category::workspace, std::exchange(late_workspace, 0), 1);
+    append_tensors(made, Category::workspace, unread.made_with(id), 1);
     b.in_first_step(std::move(made));
     // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
     // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
@@ -93,7 +101,7 @@ class MegatronLowering {
     add_residents();
     program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
     MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
-    b_.in_first_step(workspaces_of_forward());
+    b_.in_first_step(workspaces_but(program_.resident, hooks.made_late()));
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
     const bool shards = options_.shard_parameters;
     const bool gathers = divides() && (options_.overlap_param_gather || shards);
@@ -187,38 +195,18 @@ class MegatronLowering {
     const auto at = static_cast<std::size_t>(c);
     if (went_back_[at]) return repeats;
     went_back_[at] = true;
-    std::vector<SegmentRepeat> apart;
-    for (const SegmentRepeat& repeat : repeats) {
-      apart.push_back(repeat);
-      if (repeat.count <= 1) continue;
-      apart.back().count = 1;
-      apart.push_back(repeat);
-      --apart.back().count;
-    }
-    return apart;
+    return with_layers_apart(repeats);
   }
 
   UnreadGradients unread_gradients() const {
     if (!options_.gradient_accumulation_fusion || !options_.transformer_engine) return {};
     const bool logits = stage_.chunks.back().last;
-    return {own_, plan_.precision.params, logits ? tied() : kNone};
+    return {own_, plan_.precision.params, logits ? tied_table(model_) : kNone};
   }
   /// PyTorch's own second one, where there are two.
   std::int64_t late_workspace() const {
     return multiplies_itself(plan_, stage_.chunks.back().last) ? cublas_workspace(plan_.cluster.gpu)
                                                                : 0;
-  }
-  /// Without what the backward pass makes.
-  std::vector<Event> workspaces_of_forward() const {
-    std::vector<Event> made, late = unread_gradients().all();
-    append_tensors(late, Category::workspace, late_workspace(), 1);
-    for (Event e : program_.resident) {
-      if (e.category != Category::workspace) continue;
-      for (const Event& other : late)
-        if (other.bytes == e.bytes && e.count > 0) --e.count;
-      if (e.count > 0) made.push_back(e);
-    }
-    return made;
   }
 
   /// Each chunk has buffers of its own, of which those of the first chunk of the first stage are
@@ -427,17 +415,7 @@ class MegatronLowering {
   /// (megatron/core/models/huggingface/module.py; distributed/finalize_model_grads.py).
   void average_whole() {
     if (plan_.parallel.tensor == 1 || stage_.index > 0) return;
-    std::int64_t elements = 0;
-    std::set<ParameterId> seen;
-    for (const Segment& segment : model_.segments) {
-      if (!segment.whole) continue;
-      for (const Op& op : segment.graph.ops())
-        for (const ParameterId id : {op.weight, op.bias}) {
-          if (id == kNone || !seen.insert(id).second) continue;
-          const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
-          if (p.trainable) elements += checked_mul(p.numel, segment.repeat);
-        }
-    }
+    const std::int64_t elements = whole_elements(model_);
     if (elements == 0) return;
     b_.exchange(Collective::all_reduce, Group::tensor, elements * size_of(options_.gradients),
                 "whole parameters' gradients", false);
@@ -445,26 +423,8 @@ class MegatronLowering {
   }
 
   std::int64_t tied_elements() const {
-    const ParameterId id = tied();
+    const ParameterId id = tied_table(model_);
     return id == kNone ? 0 : model_.parameters[static_cast<std::size_t>(id)].numel;
-  }
-
-  /// The table that an embedding looks up and a linear multiplies with.
-  ParameterId tied() const {
-    const auto uses = [&](OpKind kind, ParameterId id) {
-      for (const Segment& segment : model_.segments)
-        for (const Op& op : segment.graph.ops())
-          if (op.kind == kind && op.weight == id) return true;
-      return false;
-    };
-    for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
-      const auto id = static_cast<ParameterId>(i);
-      const Parameter& p = model_.parameters[i];
-      if (p.kind == ParameterKind::embedding && p.trainable && uses(OpKind::embedding, id) &&
-          uses(OpKind::linear, id))
-        return id;
-    }
-    return kNone;
   }
 
   /// Which of a chunk's buckets: a module's forward hook waits for its own and has the next

@@ -39,15 +39,14 @@ std::vector<Event> UnreadGradients::all() const {
   return list;
 }
 
-std::vector<Event> UnreadGradients::made_with(ParameterId id) {
-  std::vector<Event> list;
+std::int64_t UnreadGradients::made_with(ParameterId id) {
   const auto shape = shapes_.find(id);
-  if (shape == shapes_.end()) return list;
+  if (shape == shapes_.end()) return 0;
   const auto missing = missing_.find(shape->second);
-  if (missing == missing_.end()) return list;
-  append_tensors(list, Category::workspace, missing->second, 1);
+  if (missing == missing_.end()) return 0;
+  const std::int64_t bytes = missing->second;
   missing_.erase(missing);
-  return list;
+  return bytes;
 }
 
 }  // namespace shardplan

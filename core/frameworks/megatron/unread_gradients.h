@@ -22,8 +22,8 @@ class UnreadGradients {
 
   /// All of them, as the steady state has them.
   std::vector<Event> all() const;
-  /// What the first gradient of parameter `id` makes; nothing where its shape is there.
-  std::vector<Event> made_with(ParameterId id);
+  /// Bytes of what the gradient of parameter `id` makes; 0 where its shape is there.
+  std::int64_t made_with(ParameterId id);
 
  private:
   using Shape = std::pair<std::int64_t, std::int64_t>;  ///< rows, elements
