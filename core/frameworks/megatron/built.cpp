@@ -22,6 +22,13 @@ std::int64_t bytes_of(std::int64_t elements, std::int64_t each) {
   return round_up(checked_mul(elements, each), kAllocationUnit);
 }
 
+std::vector<Event> before_first_step(std::vector<Event> residents) {
+  std::erase_if(residents, [](const Event& e) {
+    return e.category == Category::workspace || e.category == Category::optimizer_states;
+  });
+  return residents;
+}
+
 class Builder {
  public:
   Builder(const Model& own, const Plan& plan) : own_(own), plan_(plan) {}
@@ -97,11 +104,12 @@ std::vector<Event> shard_states(const std::vector<GradientBuffers>& chunks, cons
 std::vector<Event> build_of(const Model& own, const Plan& plan,
                             const std::vector<GradientBuffers>* moved,
                             const std::vector<Event>& residents) {
-  std::vector<Event> built = residents;
-  std::erase_if(built, [](const Event& e) {
-    return e.category == Category::workspace || e.category == Category::optimizer_states;
-  });
+  const std::vector<Event> built = before_first_step(residents);
   return moved == nullptr ? built : Builder(own, plan).run(*moved, built);
+}
+
+std::int64_t built_bytes(const std::vector<Event>& residents) {
+  return total_bytes(before_first_step(residents));
 }
 
 std::vector<Event> workspaces_but(const std::vector<Event>& residents,

@@ -27,6 +27,9 @@ std::vector<Event> build_of(const Model& own, const Plan& plan,
                             const std::vector<GradientBuffers>* moved,
                             const std::vector<Event>& residents);
 
+/// What of `residents` is there when a stage is built: all but workspaces and states.
+std::int64_t built_bytes(const std::vector<Event>& residents);
+
 /// The workspaces among `residents` but these: the first forward pass makes them.
 std::vector<Event> workspaces_but(const std::vector<Event>& residents,
                                   const std::vector<Event>& late);

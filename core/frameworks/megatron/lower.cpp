@@ -11,6 +11,7 @@
 #include "formats/product_recipe.h"
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/built.h"
+#include "frameworks/megatron/fsdp_units.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
@@ -99,9 +100,11 @@ class MegatronLowering {
 
   Program run() {
     add_residents();
+    program_.model_bytes = built_bytes(program_.resident);
     program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
     MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
     b_.in_first_step(workspaces_but(program_.resident, hooks.made_late()));
+    drop_widened_gradients();
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
     const bool shards = options_.shard_parameters;
     const bool gathers = divides() && (options_.overlap_param_gather || shards);
@@ -114,9 +117,9 @@ class MegatronLowering {
           const bool gathers_now = !gathered[at];
           gathered[at] = !shards;
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::first_bucket);
-          const std::int64_t named = embedding_bytes(chunk(c));
+          const std::int64_t named = named_embedding_bytes(run_, plan_, chunk(c));
           hooks.named_input = named;
-          hooks.blocks_begin = blocks_begin(chunk(c));
+          hooks.blocks_begin = blocks_begin(run_, chunk(c));
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           b_.free(Category::activations, named);
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
@@ -157,29 +160,6 @@ class MegatronLowering {
   }
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
-  }
-  /// The first repeat of blocks, or how many repeats there are.
-  std::size_t blocks_begin(const StageChunk& c) const {
-    const auto checkpointed = [&](const SegmentRepeat& repeat) {
-      return run_.segments[repeat.segment].segment->checkpointable;
-    };
-    return static_cast<std::size_t>(std::find_if(c.repeats.begin(), c.repeats.end(), checkpointed) -
-                                    c.repeats.begin());
-  }
-  /// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
-  /// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
-  /// that the checkpoint gives that one leave the view alone, which GPTModel.forward has a name
-  /// for. Dropout makes the input anew.
-  std::int64_t embedding_bytes(const StageChunk& c) const {
-    const std::size_t blocks = blocks_begin(c);
-    if (!distributes_saved_activations(plan_) || !c.first || plan_.workload.micro_batch > 1 ||
-        blocks == 0 || blocks == c.repeats.size())
-      return 0;
-    const SegmentRun& embedding = run_.segments[c.repeats[blocks - 1].segment];
-    const auto& ops = embedding.segment->graph.ops();
-    const bool drops = std::any_of(ops.begin(), ops.end(),
-                                   [](const Op& op) { return op.kind == OpKind::dropout; });
-    return drops ? 0 : embedding.forward.output_bytes;
   }
   bool divides() const { return options_.distributed_optimizer; }
   /// Masters and states are those of parts of parameters: Muon's matrices stay whole, Megatron-FSDP
@@ -285,18 +265,15 @@ class MegatronLowering {
       if (master > 0)
         for (const Event& e : shard_tensors(buffers_, Category::master_parameters, master))
           program_.resident.push_back(e);
-      program_.model_bytes = total_bytes(program_.resident);
       for (const Event& e : shard_states(buffers_, plan_)) program_.resident.push_back(e);
       return;
     }
     if (divides()) {
       b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
-      program_.model_bytes = total_bytes(program_.resident);
       b_.resident(Category::optimizer_states, round_up(state_bytes(owned()), kAllocationUnit));
       return;
     }
     add_whole(Category::master_parameters, master);
-    program_.model_bytes = total_bytes(program_.resident);
     for (const OwnedTensor& t : trainable_shards(own_, 1))
       append_tensors(program_.resident, Category::optimizer_states,
                      round_up(state_bytes(t.numel), kAllocationUnit), t.count);
@@ -315,34 +292,15 @@ class MegatronLowering {
                 round_up(elements * size_of(plan_.precision.params), kAllocationUnit));
   }
 
-  std::int64_t elements_of(const ParameterGroup& group) const {
-    std::int64_t elements = 0;
-    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
-      elements += own_.parameters[static_cast<std::size_t>(i)].numel;
-    return elements;
-  }
-  std::int64_t largest_block() const {
-    std::int64_t largest = 0;
-    for (const ParameterGroup& group : own_.groups)
-      if (group.repeat > 1) largest = std::max(largest, elements_of(group));
-    return largest;
-  }
-  std::int64_t outside_blocks() const {
-    std::int64_t sum = 0;
-    for (const ParameterGroup& group : own_.groups)
-      if (group.repeat == 1) sum += elements_of(group);
-    return sum;
-  }
-
   /// A rank's part, the whole of two blocks, of which one is gathered while the other is used
   /// (--fsdp-double-buffer), and what no block has: the embedding and the head, at their use.
   void add_sharded_parameters() {
     const std::int64_t each = size_of(plan_.precision.params);
     b_.resident(Category::parameters, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block() * each, kAllocationUnit),
+    b_.resident(Category::communication_buffers, round_up(largest_block(own_) * each, kAllocationUnit),
                 2);
     b_.resident(Category::communication_buffers,
-                round_up(outside_blocks() * each, kAllocationUnit));
+                round_up(outside_blocks(own_) * each, kAllocationUnit));
   }
 
   /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other
@@ -354,7 +312,7 @@ class MegatronLowering {
       return;
     }
     b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block() * each, kAllocationUnit),
+    b_.resident(Category::communication_buffers, round_up(largest_block(own_) * each, kAllocationUnit),
                 2);
   }
 
@@ -472,8 +430,7 @@ class MegatronLowering {
     // written).
     const double passes = ranks(Group::data) > 1 ? 3 : 1;
     b_.compute({sweep(passes * bytes_of(options_.gradients) * kept, options_.gradients)});
-    if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
-      b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
+    emit_allocs(b_, widened_gradients());
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
     if (matrices_.elements > 0) {
       b_.transient(Category::workspace, matrix_workspace(matrices_, plan_));
@@ -486,6 +443,25 @@ class MegatronLowering {
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
     if (!options_.overlap_param_gather && !options_.shard_parameters) gather_parameters();
     b_.end_phase(Phase::step);
+  }
+
+  /// The optimizer is given fp32 gradients, which it has until the next step begins (zero_grad).
+  std::vector<Event> widened_gradients() const {
+    if (options_.gradients == DType::f32) return {};
+    if (keeps_parts()) return shard_tensors(buffers_, Category::gradients, 4);
+    if (!divides()) return trainable_tensors(own_, Category::gradients, 4);
+    std::vector<Event> whole;
+    append_tensors(whole, Category::gradients, round_up(owned() * 4, kAllocationUnit), 1);
+    return whole;
+  }
+  void drop_widened_gradients() {
+    for (const Event& e : widened_gradients()) {
+      program_.resident.push_back(e);
+      b_.begin_repeat(e.count);
+      b_.free(e.category, e.bytes);
+      b_.after_first_step();
+      b_.end_repeat();
+    }
   }
 
   /// As the residents have them.
