@@ -448,10 +448,10 @@ class MegatronLowering {
   /// The optimizer is given fp32 gradients, which it has until the next step begins (zero_grad).
   std::vector<Event> widened_gradients() const {
     if (options_.gradients == DType::f32) return {};
-    if (keeps_parts()) return shard_tensors(buffers_, Category::gradients, 4);
-    if (!divides()) return trainable_tensors(own_, Category::gradients, 4);
+    if (keeps_parts()) return shard_tensors(buffers_, Category::workspace, 4);
+    if (!divides()) return trainable_tensors(own_, Category::workspace, 4);
     std::vector<Event> whole;
-    append_tensors(whole, Category::gradients, round_up(owned() * 4, kAllocationUnit), 1);
+    append_tensors(whole, Category::workspace, round_up(owned() * 4, kAllocationUnit), 1);
     return whole;
   }
   void drop_widened_gradients() {
