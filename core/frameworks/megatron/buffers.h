@@ -30,8 +30,8 @@ struct GradientBuffers {
 };
 
 /// `ranks` and `expert_ranks` share the buffers. With the distributed optimizer parameters begin at
-/// multiples of 64 elements, and buckets end at multiples of 128 and of the ranks. Each rank updates
-/// an equal part of every bucket.
+/// multiples of 64 elements, and buckets end at multiples of 128 and of the ranks. Each rank
+/// updates an equal part of every bucket.
 GradientBuffers gradient_buffers(const Model& own, const MegatronOptions& options,
                                  std::int64_t ranks, std::int64_t expert_ranks,
                                  const BufferPlaces& places = {});

@@ -297,8 +297,8 @@ class MegatronLowering {
   void add_sharded_parameters() {
     const std::int64_t each = size_of(plan_.precision.params);
     b_.resident(Category::parameters, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block(own_) * each, kAllocationUnit),
-                2);
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(own_) * each, kAllocationUnit), 2);
     b_.resident(Category::communication_buffers,
                 round_up(outside_blocks(own_) * each, kAllocationUnit));
   }
@@ -312,8 +312,8 @@ class MegatronLowering {
       return;
     }
     b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block(own_) * each, kAllocationUnit),
-                2);
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(own_) * each, kAllocationUnit), 2);
   }
 
   void add_buffers(Category category, std::int64_t bytes_each) {

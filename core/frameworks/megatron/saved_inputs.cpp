@@ -35,8 +35,8 @@ std::int64_t named_embedding_bytes(const ModelRun& run, const Plan& plan, const 
     return 0;
   const SegmentRun& embedding = run.segments[chunk.repeats[blocks - 1].segment];
   const auto& ops = embedding.segment->graph.ops();
-  const bool drops = std::any_of(ops.begin(), ops.end(),
-                                 [](const Op& op) { return op.kind == OpKind::dropout; });
+  const bool drops =
+      std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::dropout; });
   return drops ? 0 : embedding.forward.output_bytes;
 }
 

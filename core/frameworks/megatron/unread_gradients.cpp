@@ -27,7 +27,8 @@ UnreadGradients::UnreadGradients(const Model& own, DType type, ParameterId tied)
     whole.first += p.shape[expert ? 1 : 0];
     whole.second += expert ? p.numel / p.shape.front() : p.numel;
   });
-  visit([&](ParameterId id, const Parameter& p, bool) { shapes_[id] = joints[joined_name(p.name)]; });
+  visit(
+      [&](ParameterId id, const Parameter& p, bool) { shapes_[id] = joints[joined_name(p.name)]; });
   if (tied != kNone) shapes_[tied] = {0, own.parameters[static_cast<std::size_t>(tied)].numel};
   for (const auto& [id, shape] : shapes_)
     missing_[shape] = round_up(shape.second * size_of(type), kAllocationUnit);
