@@ -78,7 +78,9 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
 Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
                   const Calibration& calibration, ReservedMemory reserved) {
   const PlanEstimates of_plan{model, plan, passes, calibration};
-  const RankPrograms ranks = lower_ranks(passes.rank, plan);
+  RankPrograms ranks = lower_ranks(passes.rank, plan);
+  if (reserved == ReservedMemory::simulated)
+    take_most_cached(ranks, ranks.worst, passes.rank, plan);
   const Program& worst = ranks.programs[ranks.worst];
   const std::vector<ReservedRuns> runs = of_plan.runs({&worst}, reserved);
   Estimate e = of_plan.estimate(worst, ranks.memory[ranks.worst], runs, 0,
@@ -93,6 +95,8 @@ DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
   const Passes passes = run_passes(model, plan, calibration.time);
   const PlanEstimates of_plan{model, plan, passes, calibration};
   RankPrograms ranks = lower_ranks(passes.rank, plan);
+  for (std::size_t i = 0; i < ranks.programs.size(); ++i)
+    if (ranks.differ || i == ranks.worst) take_most_cached(ranks, i, passes.rank, plan);
   Program& worst = ranks.programs[ranks.worst];
   const TimeEstimate time = of_plan.time(ranks.programs[ranks.timed]);
   DetailedEstimate detail;
@@ -125,7 +129,10 @@ std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan, const Passes& passes,
                                      const Calibration& calibration, ReservedMemory reserved) {
   const PlanEstimates of_plan{model, plan, passes, calibration};
-  const RankPrograms ranks = lower_ranks(passes.rank, plan);
+  RankPrograms ranks = lower_ranks(passes.rank, plan);
+  if (reserved == ReservedMemory::simulated)
+    for (std::size_t i = 0; i < ranks.programs.size(); ++i)
+      take_most_cached(ranks, i, passes.rank, plan);
   const std::vector<ReservedRuns> runs = of_plan.runs(ranks.all(), reserved);
   std::vector<Estimate> all;
   for (std::size_t i = 0; i < ranks.programs.size(); ++i)

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "estimate/ranks.h"
+#include "frameworks/registry.h"
 #include "lowering/lower.h"
+#include "simulator/reserved.h"
 
 namespace shardplan {
 
@@ -29,6 +31,23 @@ RankPrograms lower_ranks(const RankModel& share, const Plan& plan) {
     most = std::max(most, flops);
   }
   return ranks;
+}
+
+void take_most_cached(RankPrograms& ranks, std::size_t i, const RankModel& share,
+                      const Plan& plan) {
+  const std::int64_t first = ranks.programs[i].rank;
+  const std::vector<std::int64_t> others = traits_of(plan).cut_otherwise(plan, first);
+  if (others.empty()) return;
+  std::int64_t most = simulate_reserved(ranks.programs[i], {}).reserved;
+  for (const std::int64_t rank : others) {
+    Program other = lower(share.model(), plan, share.run(), rank);
+    const std::int64_t reserved = simulate_reserved(other, {}).reserved;
+    if (reserved <= most) continue;
+    most = reserved;
+    other.rank = first;
+    ranks.memory[i] = simulate_memory(other);
+    ranks.programs[i] = std::move(other);
+  }
 }
 
 Program worst_program(const Model& model, const Plan& plan) {

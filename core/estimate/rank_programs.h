@@ -25,4 +25,8 @@ struct RankPrograms {
 /// lowered.
 RankPrograms lower_ranks(const RankModel& share, const Plan& plan);
 
+/// In the place of program number `i`: of the ranks that hold the same, the one whose allocator
+/// caches most (FrameworkTraits::cut_otherwise), under that program's number.
+void take_most_cached(RankPrograms& ranks, std::size_t i, const RankModel& share, const Plan& plan);
+
 }  // namespace shardplan

@@ -200,6 +200,9 @@ struct FrameworkTraits {
   Required<Program (*)(const Model&, const Plan&, const ModelRun&, std::int64_t rank)> lower;
   /// The ranks whose programs differ enough that one of them may be the worst. Rank 0 comes first.
   Required<std::vector<std::int64_t> (*)(const Model&, const Plan&)> distinct_ranks;
+  /// Ranks that hold as much as this one, of which some may be in other pieces: the allocator finds
+  /// other places for them, and may cache more.
+  Required<std::vector<std::int64_t> (*)(const Plan&, std::int64_t rank)> cut_otherwise;
   /// A pass without autograd, which gathers what it needs and lets go of it. Returns the bytes of
   /// parameters that the framework would leave gathered until the next training step's backward
   /// pass, where this pass has gathered them.

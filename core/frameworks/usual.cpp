@@ -91,6 +91,10 @@ std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan) 
   return ranks;
 }
 
+std::vector<std::int64_t> no_ranks(const Plan&, std::int64_t) {
+  return {};
+}
+
 SaveRules saves_whole(const Plan& plan) {
   return {.masters = plan.precision.master.has_value(),
           .files = plan.workload.lora ? "adapter_model.safetensors and optimizer.pt"

@@ -77,5 +77,6 @@ SaveRules saves_state_dict(StateDictType type, const Plan& plan);
 
 /// The first rank of each pipeline stage that may be the worst.
 std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan);
+std::vector<std::int64_t> no_ranks(const Plan& plan, std::int64_t rank);
 
 }  // namespace shardplan::usual

@@ -73,14 +73,23 @@ double fp32_tiles(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates
   return tiled_seconds(p, gpu, tiles, {0, 1, l.fp32_split, rates.product.reduction});
 }
 
-/// Whether tensor cores take such widths as they are.
+/// Whether all widths that matter are multiples: where rows begin. Each operand's rows are as long
+/// as one of two widths, so that how many rows a single product has is all the same, m of them or,
+/// summed, k (cuBLAS, "Tensor Core Usage": lda, ldb and ldc).
+bool widths_divide(const Kernel& p, std::int64_t multiple) {
+  const bool m = p.m % multiple == 0, k = p.k % multiple == 0;
+  if (p.n % multiple != 0) return false;
+  if (p.batch > 1) return m && k;
+  return p.sums_rows ? m : k;
+}
+
+/// Whether tensor cores take them as they are.
 bool is_aligned(const Kernel& p, const GpuPeaks& gpu) {
-  const std::int64_t multiple = std::max<std::int64_t>(1, gpu.alignment / size_of(p.type));
-  return p.m % multiple == 0 && p.n % multiple == 0 && p.k % multiple == 0;
+  return widths_divide(p, std::max<std::int64_t>(1, gpu.alignment / size_of(p.type)));
 }
 
 double unaligned_seconds(const Kernel& p, const GpuPeaks& gpu, const ProductRates& r, double peak) {
-  const bool odd = p.m % 2 != 0 || p.n % 2 != 0 || p.k % 2 != 0;
+  const bool odd = !widths_divide(p, 2);
   const double rate = p.batch > 1 && !gpu.unaligned_batches ? r.fp32 * gpu.fp32
                                                             : (odd ? r.odd : r.unaligned) * peak;
   return r.seconds + std::max(flops_of_call(p) / rate, product_bytes(p) / (r.memory * gpu.memory));

@@ -91,6 +91,7 @@ constinit const FrameworkTraits kDdpTraits{
     .frees_sent = false,
     .lower = lower_ddp,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .saves = usual::saves_whole,

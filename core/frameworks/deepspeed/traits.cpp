@@ -142,6 +142,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .frees_sent = false,
     .lower = lower_deepspeed,
     .distinct_ranks = deepspeed_distinct_ranks,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .saves = deepspeed_saves,

@@ -172,6 +172,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .frees_sent = false,
     .lower = lower_fsdp1,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_fsdp1_inference,
     .add_frozen = add_fsdp1_frozen,
     .saves = fsdp1_saves,

@@ -136,6 +136,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .frees_sent = false,
     .lower = lower_fsdp2,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_fsdp2_inference,
     .add_frozen = add_fsdp2_frozen,
     .saves = fsdp2_saves,

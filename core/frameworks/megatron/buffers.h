@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/model.h"
 #include "plan/plan.h"
@@ -13,6 +14,12 @@ namespace shardplan {
 struct GradientBuffer {
   std::int64_t elements = 0;  ///< padding included
   std::int64_t buckets = 0;
+  std::vector<std::int64_t> shards;  ///< of the parameters that are in this rank's part of a bucket
+};
+
+/// A rank's place among those that share a buffer.
+struct BufferPlaces {
+  std::int64_t dense = 0, experts = 0;
 };
 
 /// The two buffers of a rank: dense parameters, whose gradients all data-parallel ranks add up, and
@@ -23,8 +30,10 @@ struct GradientBuffers {
 };
 
 /// `ranks` and `expert_ranks` share the buffers. With the distributed optimizer parameters begin at
-/// multiples of 64 elements, and buckets end at multiples of 128 and of the ranks.
+/// multiples of 64 elements, and buckets end at multiples of 128 and of the ranks. Each rank
+/// updates an equal part of every bucket.
 GradientBuffers gradient_buffers(const Model& own, const MegatronOptions& options,
-                                 std::int64_t ranks, std::int64_t expert_ranks);
+                                 std::int64_t ranks, std::int64_t expert_ranks,
+                                 const BufferPlaces& places = {});
 
 }  // namespace shardplan

@@ -5,16 +5,20 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "formats/product_recipe.h"
 #include "frameworks/megatron/buffers.h"
+#include "frameworks/megatron/built.h"
+#include "frameworks/megatron/fsdp_units.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
+#include "frameworks/megatron/shared_gradients.h"
 #include "frameworks/megatron/transformer_engine.h"
+#include "frameworks/megatron/unread_gradients.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
 #include "lowering/pipeline/schedule.h"
@@ -36,9 +40,18 @@ constexpr double kMostOver = 1.14;
 struct MegatronHooks {
   const Model& model;
   const MegatronOptions& options;
-  std::size_t blocks_begin = 0;  ///< the first repeat of blocks
-  std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
+  UnreadGradients unread;
+  std::int64_t late_workspace = 0;  ///< of autograd's thread, made when it multiplies first
+  std::size_t blocks_begin = 0;     ///< the first repeat of blocks
+  std::int64_t named_input = 0;     ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
+
+  /// What the first backward pass makes.
+  std::vector<Event> made_late() const {
+    std::vector<Event> late = unread.all();
+    append_tensors(late, Category::workspace, late_workspace, 1);
+    return late;
+  }
 
   void enter(ProgramBuilder& b, std::size_t repeat) {
     if (repeat == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
@@ -47,6 +60,10 @@ struct MegatronHooks {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
     const bool fused = product && options.gradient_accumulation_fusion;
+    std::vector<Event> made;
+    append_tensors(made, Category::workspace, std::exchange(late_workspace, 0), 1);
+    append_tensors(made, Category::workspace, unread.made_with(id), 1);
+    b.in_first_step(std::move(made));
     // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
     // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
     if (!fused || !options.transformer_engine) b.transient(Category::gradients, bytes);
@@ -82,11 +99,16 @@ class MegatronLowering {
 
   Program run() {
     add_residents();
-    MegatronHooks hooks{model_, options_, 0, 0, {}};
+    program_.model_bytes = built_bytes(program_.resident);
+    program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
+    MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
+    b_.in_first_step(workspaces_but(program_.resident, hooks.made_late()));
+    drop_widened_gradients();
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
     const bool shards = options_.shard_parameters;
     const bool gathers = divides() && (options_.overlap_param_gather || shards);
     std::vector<bool> gathered(stage_.chunks.size(), !gathers);
+    went_back_.assign(stage_.chunks.size(), false);
     emit_schedule(
         b_, schedule, gathers,
         [&](std::int64_t c) {
@@ -94,9 +116,9 @@ class MegatronLowering {
           const bool gathers_now = !gathered[at];
           gathered[at] = !shards;
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::first_bucket);
-          const std::int64_t named = embedding_bytes(chunk(c));
+          const std::int64_t named = named_embedding_bytes(run_, plan_, chunk(c));
           hooks.named_input = named;
-          hooks.blocks_begin = blocks_begin(chunk(c));
+          hooks.blocks_begin = blocks_begin(run_, chunk(c));
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           b_.free(Category::activations, named);
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
@@ -110,7 +132,8 @@ class MegatronLowering {
           if (shards)
             for (const GatherPart part : {GatherPart::first_bucket, GatherPart::other_buckets})
               gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
-          emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks,
+                              backward_of(c));
           if (last || options_.shard_gradients) reduce_gradients();
           if (last) {
             add_up_tied();
@@ -129,33 +152,41 @@ class MegatronLowering {
   std::int64_t owners(Group group) const {
     return std::max<std::int64_t>(1, ranks(group) / options_.distributed_optimizer_instances);
   }
+  /// This rank's among those, which are the furthest apart of a stage's.
+  std::int64_t place_in(Group group) const {
+    const std::int64_t stage = plan_.cluster.world() / plan_.parallel.pipeline;
+    return program_.rank % stage / std::max<std::int64_t>(1, stage / ranks(group)) % owners(group);
+  }
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
   }
-  /// The first repeat of blocks, or how many repeats there are.
-  std::size_t blocks_begin(const StageChunk& c) const {
-    const auto checkpointed = [&](const SegmentRepeat& repeat) {
-      return run_.segments[repeat.segment].segment->checkpointable;
-    };
-    return static_cast<std::size_t>(std::find_if(c.repeats.begin(), c.repeats.end(), checkpointed) -
-                                    c.repeats.begin());
-  }
-  /// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
-  /// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
-  /// that the checkpoint gives that one leave the view alone, which GPTModel.forward has a name
-  /// for. Dropout makes the input anew.
-  std::int64_t embedding_bytes(const StageChunk& c) const {
-    const std::size_t blocks = blocks_begin(c);
-    if (!distributes_saved_activations(plan_) || !c.first || plan_.workload.micro_batch > 1 ||
-        blocks == 0 || blocks == c.repeats.size())
-      return 0;
-    const SegmentRun& embedding = run_.segments[c.repeats[blocks - 1].segment];
-    const auto& ops = embedding.segment->graph.ops();
-    const bool drops = std::any_of(ops.begin(), ops.end(),
-                                   [](const Op& op) { return op.kind == OpKind::dropout; });
-    return drops ? 0 : embedding.forward.output_bytes;
-  }
   bool divides() const { return options_.distributed_optimizer; }
+  /// Masters and states are those of parts of parameters: Muon's matrices stay whole, Megatron-FSDP
+  /// has buffers of its own.
+  bool keeps_parts() const {
+    return divides() && !options_.shard_parameters && matrices_.elements == 0;
+  }
+
+  /// In a chunk's first pass a layer stands for itself: what it makes, the others find there.
+  std::vector<SegmentRepeat> backward_of(std::int64_t c) {
+    const std::vector<SegmentRepeat>& forward = chunk(c).repeats;
+    std::vector<SegmentRepeat> repeats(forward.rbegin(), forward.rend());
+    const auto at = static_cast<std::size_t>(c);
+    if (went_back_[at]) return repeats;
+    went_back_[at] = true;
+    return with_layers_apart(repeats);
+  }
+
+  UnreadGradients unread_gradients() const {
+    if (!options_.gradient_accumulation_fusion || !options_.transformer_engine) return {};
+    const bool logits = stage_.chunks.back().last;
+    return {own_, plan_.precision.params, logits ? tied_table(model_) : kNone};
+  }
+  /// PyTorch's own second one, where there are two.
+  std::int64_t late_workspace() const {
+    return multiplies_itself(plan_, stage_.chunks.back().last) ? cublas_workspace(plan_.cluster.gpu)
+                                                               : 0;
+  }
 
   /// Each chunk has buffers of its own, of which those of the first chunk of the first stage are
   /// cut into buckets (megatron/training/training.py, per_chunk_bucket_sizes).
@@ -166,7 +197,8 @@ class MegatronLowering {
       MegatronOptions options = options_;
       if (stage_.index > 0 || c > 0) options.bucket_size = std::numeric_limits<std::int64_t>::max();
       buffers_.push_back(gradient_buffers(parameters_of(model_, only), options, owners(Group::data),
-                                          owners(Group::expert_data)));
+                                          owners(Group::expert_data),
+                                          {place_in(Group::data), place_in(Group::expert_data)}));
     }
   }
   /// Of all chunks from number `first` on.
@@ -205,8 +237,7 @@ class MegatronLowering {
     const Precision& p = plan_.precision;
     const bool logits = stage_.chunks.back().last;
     add_product_workspaces(b_, own_, plan_, logits);
-    if (options_.gradient_accumulation_fusion && options_.transformer_engine)
-      add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    for (const Event& e : unread_gradients().all()) b_.resident(e.category, e.bytes);
     add_cast_weights(b_, own_, plan_);
     if (logits) add_gathered_input();
     append_frozen_parameters(program_.resident, own_, plan_);
@@ -229,14 +260,19 @@ class MegatronLowering {
     if (unjudged) program_.most_over = kMostOver;
     program_.optimizer_source =
         unjudged ? Source::modelled : states_source(plan_.optimizer, Given::flat);
+    if (keeps_parts()) {
+      if (master > 0)
+        for (const Event& e : shard_tensors(buffers_, Category::master_parameters, master))
+          program_.resident.push_back(e);
+      for (const Event& e : shard_states(buffers_, plan_)) program_.resident.push_back(e);
+      return;
+    }
     if (divides()) {
       b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
-      program_.model_bytes = total_bytes(program_.resident);
       b_.resident(Category::optimizer_states, round_up(state_bytes(owned()), kAllocationUnit));
       return;
     }
     add_whole(Category::master_parameters, master);
-    program_.model_bytes = total_bytes(program_.resident);
     for (const OwnedTensor& t : trainable_shards(own_, 1))
       append_tensors(program_.resident, Category::optimizer_states,
                      round_up(state_bytes(t.numel), kAllocationUnit), t.count);
@@ -255,34 +291,15 @@ class MegatronLowering {
                 round_up(elements * size_of(plan_.precision.params), kAllocationUnit));
   }
 
-  std::int64_t elements_of(const ParameterGroup& group) const {
-    std::int64_t elements = 0;
-    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
-      elements += own_.parameters[static_cast<std::size_t>(i)].numel;
-    return elements;
-  }
-  std::int64_t largest_block() const {
-    std::int64_t largest = 0;
-    for (const ParameterGroup& group : own_.groups)
-      if (group.repeat > 1) largest = std::max(largest, elements_of(group));
-    return largest;
-  }
-  std::int64_t outside_blocks() const {
-    std::int64_t sum = 0;
-    for (const ParameterGroup& group : own_.groups)
-      if (group.repeat == 1) sum += elements_of(group);
-    return sum;
-  }
-
   /// A rank's part, the whole of two blocks, of which one is gathered while the other is used
   /// (--fsdp-double-buffer), and what no block has: the embedding and the head, at their use.
   void add_sharded_parameters() {
     const std::int64_t each = size_of(plan_.precision.params);
     b_.resident(Category::parameters, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block() * each, kAllocationUnit),
-                2);
     b_.resident(Category::communication_buffers,
-                round_up(outside_blocks() * each, kAllocationUnit));
+                round_up(largest_block(own_) * each, kAllocationUnit), 2);
+    b_.resident(Category::communication_buffers,
+                round_up(outside_blocks(own_) * each, kAllocationUnit));
   }
 
   /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other
@@ -294,8 +311,8 @@ class MegatronLowering {
       return;
     }
     b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
-    b_.resident(Category::communication_buffers, round_up(largest_block() * each, kAllocationUnit),
-                2);
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(own_) * each, kAllocationUnit), 2);
   }
 
   void add_buffers(Category category, std::int64_t bytes_each) {
@@ -355,39 +372,16 @@ class MegatronLowering {
   /// (megatron/core/models/huggingface/module.py; distributed/finalize_model_grads.py).
   void average_whole() {
     if (plan_.parallel.tensor == 1 || stage_.index > 0) return;
-    std::int64_t elements = 0;
-    std::set<ParameterId> seen;
-    for (const Segment& segment : model_.segments) {
-      if (!segment.whole) continue;
-      for (const Op& op : segment.graph.ops())
-        for (const ParameterId id : {op.weight, op.bias}) {
-          if (id == kNone || !seen.insert(id).second) continue;
-          const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
-          if (p.trainable) elements += checked_mul(p.numel, segment.repeat);
-        }
-    }
+    const std::int64_t elements = whole_elements(model_);
     if (elements == 0) return;
     b_.exchange(Collective::all_reduce, Group::tensor, elements * size_of(options_.gradients),
                 "whole parameters' gradients", false);
     b_.wait(Stream::communication);
   }
 
-  /// Of the table that an embedding looks up and a linear multiplies with.
   std::int64_t tied_elements() const {
-    const auto uses = [&](OpKind kind, ParameterId id) {
-      for (const Segment& segment : model_.segments)
-        for (const Op& op : segment.graph.ops())
-          if (op.kind == kind && op.weight == id) return true;
-      return false;
-    };
-    for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
-      const auto id = static_cast<ParameterId>(i);
-      const Parameter& p = model_.parameters[i];
-      if (p.kind == ParameterKind::embedding && p.trainable && uses(OpKind::embedding, id) &&
-          uses(OpKind::linear, id))
-        return p.numel;
-    }
-    return 0;
+    const ParameterId id = tied_table(model_);
+    return id == kNone ? 0 : model_.parameters[static_cast<std::size_t>(id)].numel;
   }
 
   /// Which of a chunk's buckets: a module's forward hook waits for its own and has the next
@@ -435,19 +429,46 @@ class MegatronLowering {
     // written).
     const double passes = ranks(Group::data) > 1 ? 3 : 1;
     b_.compute({sweep(passes * bytes_of(options_.gradients) * kept, options_.gradients)});
-    if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
-      b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
+    emit_allocs(b_, widened_gradients());
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
     if (matrices_.elements > 0) {
       b_.transient(Category::workspace, matrix_workspace(matrices_, plan_));
       b_.compute(matrix_products(own_, plan_, divides() ? owners(Group::data) : 1));
     }
+    b_.once(1, states());
     // Adam reads weight, gradient and states, and writes all but the gradient.
     b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
     if (!options_.overlap_param_gather && !options_.shard_parameters) gather_parameters();
     b_.end_phase(Phase::step);
+  }
+
+  /// The optimizer is given fp32 gradients, which it has until the next step begins (zero_grad).
+  std::vector<Event> widened_gradients() const {
+    if (options_.gradients == DType::f32) return {};
+    if (keeps_parts()) return shard_tensors(buffers_, Category::workspace, 4);
+    if (!divides()) return trainable_tensors(own_, Category::workspace, 4);
+    std::vector<Event> whole;
+    append_tensors(whole, Category::workspace, round_up(owned() * 4, kAllocationUnit), 1);
+    return whole;
+  }
+  void drop_widened_gradients() {
+    for (const Event& e : widened_gradients()) {
+      program_.resident.push_back(e);
+      b_.begin_repeat(e.count);
+      b_.free(e.category, e.bytes);
+      b_.after_first_step();
+      b_.end_repeat();
+    }
+  }
+
+  /// As the residents have them.
+  std::vector<Event> states() const {
+    std::vector<Event> list;
+    for (const Event& e : program_.resident)
+      if (e.category == Category::optimizer_states) list.push_back(e);
+    return list;
   }
 
   const Model& model_;
@@ -460,6 +481,7 @@ class MegatronLowering {
   Model own_;
   Matrices matrices_;                     ///< that Muon takes
   std::vector<GradientBuffers> buffers_;  ///< by chunk
+  std::vector<bool> went_back_;           ///< chunks that had a backward pass
   ProgramBuilder b_;
 };
 

@@ -1,6 +1,8 @@
 // How recomputed layers of Megatron-LM keep their inputs.
 #pragma once
 
+#include "lowering/pipeline/stages.h"
+#include "lowering/segments.h"
 #include "plan/plan.h"
 #include "program/tape.h"
 
@@ -15,5 +17,14 @@ bool distributes_saved_activations(const Plan& plan);
 bool recomputes_whole_layers(const Plan& plan);
 
 SavedInput megatron_saved_input(const Plan& plan);
+
+/// The first repeat of blocks, or how many repeats there are.
+std::size_t blocks_begin(const ModelRun& run, const StageChunk& chunk);
+
+/// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
+/// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
+/// that the checkpoint gives that one leave the view alone, which GPTModel.forward has a name for:
+/// so many bytes. Dropout makes the input anew.
+std::int64_t named_embedding_bytes(const ModelRun& run, const Plan& plan, const StageChunk& chunk);
 
 }  // namespace shardplan

@@ -40,6 +40,18 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
   return divided && options.distributed_optimizer ? ranks : 1;
 }
 
+/// Of the ranks that divide a stage's buckets the second, the middle and the last one.
+std::vector<std::int64_t> other_parts(const Plan& plan, std::int64_t rank) {
+  std::vector<std::int64_t> ranks;
+  const std::int64_t owners = megatron_divided_over(plan, Category::master_parameters);
+  const std::int64_t stage = plan.cluster.world() / plan.parallel.pipeline;
+  const std::int64_t apart = stage / plan.replicas();  // of neighbours among the owners
+  for (const std::int64_t place : {std::int64_t{1}, owners / 2, owners - 1})
+    if (place > 0 && place < owners && (ranks.empty() || ranks.back() < rank + place * apart))
+      ranks.push_back(rank + place * apart);
+  return ranks;
+}
+
 /// What Megatron-LM starts and hides; userbuffers exchange what the linears of blocks read and
 /// make, and Transformer Engine cuts a product whose result is scattered into four (module/base.py,
 /// initialize_ub).
@@ -132,6 +144,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .frees_sent = true,
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = other_parts,
     .emit_inference = emit_megatron_pass,
     .add_frozen = add_megatron_frozen,
     .saves = megatron_saves,

@@ -1,16 +1,9 @@
 #include "frameworks/megatron/transformer_engine.h"
 
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-
 #include "base/checked.h"
 #include "formats/product_recipe.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
-#include "model/joint_linears.h"
-#include "parallel/cuts.h"
 
 namespace shardplan {
 namespace {
@@ -47,13 +40,18 @@ std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {
   return checked_mul(kBuffers * size_of(plan.precision.params), hidden_states);
 }
 
+bool multiplies_itself(const Plan& plan, bool logits) {
+  const bool engine = plan.framework.megatron.transformer_engine;
+  return !engine || logits || plan.attention == AttentionKind::eager;
+}
+
 void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits) {
   const Gpu& gpu = plan.cluster.gpu;
   bool experts = false;
   for_each_parameter(
       own, [&](const Parameter& p) { experts = experts || p.kind == ParameterKind::expert; });
   const bool engine = plan.framework.megatron.transformer_engine;
-  if (!engine || logits || plan.attention == AttentionKind::eager) add_cublas_workspaces(b, gpu);
+  if (multiplies_itself(plan, logits)) add_cublas_workspaces(b, gpu);
   if (!engine) return;
   b.resident(Category::workspace, product_workspace(gpu), 1 + (experts ? kExpertStreams : 0));
 }
@@ -70,24 +68,6 @@ void add_cast_weights(ProgramBuilder& b, const Model& own, const Plan& plan) {
         round_up(ceil_div(bits, 8), kAllocationUnit) + round_up(scales, kAllocationUnit);
     b.resident(Category::workspace, bytes, checked_mul(repeat, recipe.layouts));
   });
-}
-
-void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied) {
-  using Shape = std::pair<std::int64_t, std::int64_t>;  // rows, elements
-  std::map<std::string, Shape> weights;
-  for_each_parameter(own, [&](const Parameter& p) {
-    const bool expert = p.kind == ParameterKind::expert && p.shape.size() == 3;
-    if (!p.trainable || is_router(p.name)) return;  // whose gradient takes autograd's way
-    if (!expert && p.kind != ParameterKind::linear) return;
-    Shape& whole = weights[joined_name(p.name)];
-    whole.first += p.shape[expert ? 1 : 0];
-    whole.second += expert ? p.numel / p.shape.front() : p.numel;
-  });
-  if (tied > 0) weights["tied"] = {0, tied};
-  std::set<Shape> shapes;
-  for (const auto& [name, shape] : weights) shapes.insert(shape);
-  for (const auto& [rows, elements] : shapes)
-    b.resident(Category::workspace, round_up(elements * size_of(type), kAllocationUnit));
 }
 
 }  // namespace shardplan

@@ -17,16 +17,13 @@ bool cuts_exchanges(const Plan& plan);
 /// for each of a block's products whose exchange may run in parts (module/base.py, initialize_ub).
 std::int64_t userbuffer_bytes(const Model& model, const Plan& plan);
 
+/// Whether a stage's passes call torch.matmul: for logits, and in unfused attention.
+bool multiplies_itself(const Plan& plan, bool logits);
+
 /// Memory that cuBLAS is given to work in: Transformer Engine's for its products, four more for
 /// products of several experts at once (transformer_engine/pytorch/cpp_extensions/gemm.py), and
-/// PyTorch's own two where a stage calls torch.matmul: for logits, and in unfused attention.
+/// PyTorch's own two where a stage calls torch.matmul.
 void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits);
-
-/// Products add their weights' gradients to the buffer themselves and hand autograd a tensor that
-/// nobody reads: one for each shape, kept for good (module/base.py, get_dummy_wgrad). Megatron's
-/// weights are counted: queries, keys and values are one, and so are the gate and what it gates.
-/// `tied` elements are those of an embedding that makes this stage's logits.
-void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied);
 
 /// Weights of blocks in fewer bits, in both layouts, which their modules keep from the first
 /// micro-batch on (module/base.py, get_weight_workspace; cache_name "weight").

@@ -131,6 +131,7 @@ constinit const FrameworkTraits kNativeTraits{
     .frees_sent = false,
     .lower = lower_native,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .saves = saves_nothing,

@@ -77,6 +77,7 @@ constinit const FrameworkTraits kSingleTraits{
     .frees_sent = false,
     .lower = lower_single,
     .distinct_ranks = usual::first_of_stages,
+    .cut_otherwise = usual::no_ranks,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .saves = usual::saves_whole,

@@ -80,7 +80,9 @@ bool read_memory(ObjectReader& row, KernelRow& out) {
   return false;
 }
 
-void read_product(ObjectReader& row, Kernel& k) {
+void read_product(ObjectReader& row, KernelRow& out) {
+  Kernel& k = out.kernel;
+  k.sums_rows = out.form == "weight_gradient";
   k.kind = KernelKind::product;
   k.m = row.integer("m", 1).value_or(1);
   k.n = row.integer("n", 1).value_or(1);
@@ -118,7 +120,7 @@ void read_rate(const Json& json, const std::string& path, const std::string& fil
   out.form = form;
   out.seconds = seconds;
   out.kernel.type = read_type(row);
-  if (kind == "product") read_product(row, out.kernel);
+  if (kind == "product") read_product(row, out);
   if (kind == "attention") read_attention(row, out);
   if (kind == "memory" && !read_memory(row, out)) return;
   record.kernels.push_back(std::move(out));

@@ -171,6 +171,7 @@ LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& o
     kernels.weight->m = forward.n;
     kernels.weight->n = forward.k;
     kernels.weight->k = forward.m;
+    kernels.weight->sums_rows = true;
   }
   if (view.trains(op.bias))
     kernels.bias = memory_kernel(KernelKind::column_sum, Issue::inner, type,

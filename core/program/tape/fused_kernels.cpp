@@ -176,7 +176,8 @@ KernelList tiled_loss_kernels(const GraphView& view, const Op& op, bool backward
   product.issue = backward ? Issue::autograd : Issue::python;
   product.calls = calls;
   product.m = ceil_div(loss.tokens, ceil_div(loss.tokens, tile.tokens));
-  product.n = ceil_div(loss.vocabulary, ceil_div(loss.vocabulary, tile.words));
+  // All are taken to be equally wide, but begin where whole tiles do: at multiples of 64.
+  product.n = round_up(ceil_div(loss.vocabulary, ceil_div(loss.vocabulary, tile.words)), 64);
   KernelList list;
   list.add(product);
   const double logits = static_cast<double>(product.m) * static_cast<double>(product.n);
@@ -197,6 +198,7 @@ KernelList tiled_loss_kernels(const GraphView& view, const Op& op, bool backward
     weight.m = product.n;
     weight.n = product.k;
     weight.k = product.m;
+    weight.sums_rows = true;
     list.add(weight);
     const auto words = static_cast<double>(ceil_div(loss.vocabulary, tile.words));
     list.add(accumulation(view, op, DType::f32, calls, 1 / words));
@@ -300,6 +302,7 @@ KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
     weight.m = product.n;
     weight.n = product.k;
     weight.k = rows;
+    weight.sums_rows = true;
     list.add(weight);
     const DType own = view.parameter_type(op.weight);
     list.add(accumulation(view, op, own, calls, own == type ? kAddedInPlace : 1));

@@ -169,6 +169,7 @@ KernelList loss_parts_kernels(const GraphView& view, const Op& op, bool keeps) {
   of_weight.m = product.n;
   of_weight.n = product.k;
   of_weight.k = product.m;
+  of_weight.sums_rows = true;
   add(of_weight);
   const Parameter& head = view.parameter(op.weight);
   const DType kept = view.parameter_type(op.weight);

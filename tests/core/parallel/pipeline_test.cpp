@@ -111,6 +111,58 @@ TEST(MegatronBuffers, ParametersBeginAt64AndBucketsEndAtMultiplesOfTheRanks) {
   EXPECT_EQ(gradient_buffers(model, options, 6, 6).dense.elements, 300);
 }
 
+TEST(MegatronBuffers, RanksHaveEqualPartsOfEveryBucketInOtherPieces) {
+  const Model model = equal_tensors(3, 100);
+  MegatronOptions options;
+  options.bucket_size = 200;
+  const auto shards = [&](std::int64_t place) {
+    return gradient_buffers(model, options, 6, 6, {place, place}).dense.shards;
+  };
+  // The first bucket has 64 elements a rank, of tensors at 0..100 and 128..228; the second one's
+  // only tensor begins with it.
+  EXPECT_EQ(shards(0), (std::vector<std::int64_t>{64, 64}));
+  EXPECT_EQ(shards(1), (std::vector<std::int64_t>{36, 36}));
+  EXPECT_EQ(shards(3), (std::vector<std::int64_t>{36}));
+  std::int64_t sum = 0;
+  for (std::int64_t place = 0; place < 6; ++place)
+    for (const std::int64_t elements : shards(place)) sum += elements;
+  EXPECT_EQ(sum, 300);
+}
+
+std::int64_t bytes_of(const std::vector<Event>& events, Category category) {
+  std::int64_t sum = 0;
+  for (const Event& e : events)
+    if (e.category == category && e.kind == Event::Kind::alloc) sum += e.bytes * e.count;
+  return sum;
+}
+
+TEST(MegatronFirstStep, MakesStatesAndWorkspacesThatBuildingDoesNot) {
+  for (const bool divided : {true, false}) {
+    Plan plan = megatron_plan(4);
+    plan.framework.megatron.distributed_optimizer = divided;
+    plan.framework.megatron.overlap_param_gather = divided;
+    const Model model = gpt(plan, 8, false);
+    const Program program = lower(model, plan, run_segments(model, plan), 0);
+    for (const Category category : {Category::optimizer_states, Category::workspace}) {
+      std::int64_t made = 0;
+      for (const EventsOfOneStep& once : program.once) made += bytes_of(once.events, category);
+      EXPECT_EQ(bytes_of(program.build, category), 0) << divided;
+      EXPECT_EQ(made, bytes_of(program.resident, category)) << divided;
+      EXPECT_GT(made, 0) << divided;
+    }
+  }
+}
+
+TEST(MegatronGradients, OfTheirBufferAreWidenedUntilTheNextStepBegins) {
+  Plan plan = megatron_plan(4);
+  plan.framework.megatron.gradients = DType::bf16;
+  const Model model = gpt(plan, 8);
+  const MemoryProfile memory = simulate_memory(lower(model, plan, run_segments(model, plan), 0));
+  const std::int64_t widened = memory.of(Phase::step).end - memory.of(Phase::backward).end;
+  const double owned = static_cast<double>(model.parameter_count()) / 4;
+  EXPECT_NEAR(static_cast<double>(widened) / (4 * owned), 1, 0.001);
+}
+
 Parallel stages(std::int64_t pipeline, std::int64_t chunks = 1) {
   Parallel p;
   p.pipeline = pipeline;

@@ -53,6 +53,16 @@ double seconds(const Kernel& k) {
   return kernel_seconds(k, round_gpu(), load_calibration().time.kernels);
 }
 
+/// Rows begin at multiples of their width, however many there are.
+TEST(KernelTime, AsksWidthsOfAProductToBeMultiplesAndNotItsRows) {
+  EXPECT_NEAR(seconds(product(2731, 1024, 3072)) / seconds(product(2736, 1024, 3072)), 1, 0.001);
+  Kernel gradient = product(3072, 1024, 2731), aligned = product(3072, 1024, 2736);
+  EXPECT_GT(seconds(gradient), 2 * seconds(aligned));
+  gradient.sums_rows = aligned.sums_rows = true;
+  EXPECT_LE(seconds(gradient), seconds(aligned));
+  EXPECT_GT(seconds(product(2736, 1028, 3072)), 2 * seconds(product(2736, 1032, 3072)));
+}
+
 TEST(KernelTime, IsNeverLessThanTheDatasheetAllows) {
   for (const std::int64_t n : {64, 128, 1000, 4096, 16384})
     EXPECT_GT(seconds(product(n, n, n)), ideal_seconds(product(n, n, n), round_gpu())) << n;
