@@ -40,11 +40,16 @@ Problem framework_problem(const Plan& plan) {
 /// CUDA graphs, after the source of PyTorch 2.11 (torch/_inductor/cudagraph_trees.py).
 Problem graphs_problem(const Plan& plan) {
   if (!plan.records_graphs()) return std::nullopt;
-  if (!plan.compiles_whole() || traits_of(plan).data_parallel)
+  if (!plan.compiles_whole())
     return problem(
-        "CUDA graphs are estimated for a model in one piece in one process: others have graphs of "
-        "each piece, or exchanges between them",
-        R"({"mode": "default"}, or framework single and {"scope": "model"})");
+        "CUDA graphs are estimated for a model that is compiled whole: of blocks each has its own",
+        R"({"mode": "default"}, or {"scope": "model"})");
+  const FrameworkTraits& framework = traits_of(plan);
+  if (!framework.records_graphs(plan))
+    return problem(
+        fmt::format("CUDA graphs are not estimated where {} keeps gradients in buffers of its own",
+                    std::string_view(framework.label)),
+        R"({"mode": "default"}, or framework single or ddp, without gradient_as_bucket_view)");
   if (plan.workload.gradient_accumulation > 1)
     return problem(
         "the step stops: gradients of the first micro-batch lie in the graphs' pool, and the next "
@@ -152,9 +157,6 @@ Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   if (plan.records_graphs())
     return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
                    R"({"mode": "default"}, or kernels torch)");
-  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
-    return problem("weights in few bits in compiled models with Liger's kernels are not estimated",
-                   "a base in 16 bits, compile false, or kernels torch");
   return cut_layers_problem(model, plan);
 }
 

@@ -1,6 +1,16 @@
 #include "lowering/gradient_uses.h"
 
+#include "frameworks/registry.h"
+#include "program/compiled/breaks.h"
+
 namespace shardplan {
+
+bool gradients_at_once(const Model& model, const Plan& plan) {
+  if (!plan.compiles_whole() || model.facts.breaks_between_layers) return false;
+  const FrameworkTraits& framework = traits_of(plan);
+  return !compiled::breaks_in_layers(model) && !framework.breaks_at_modules(plan) &&
+         framework.graph_bytes(plan) == 0;
+}
 
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
                                         const std::vector<SegmentRepeat>& repeats) {

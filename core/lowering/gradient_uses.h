@@ -7,6 +7,7 @@
 
 #include "lowering/segments.h"
 #include "model/model.h"
+#include "plan/plan.h"
 
 namespace shardplan {
 
@@ -14,6 +15,10 @@ namespace shardplan {
 /// when tied). Those of a repeated segment are of one layer.
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
                                         const std::vector<SegmentRepeat>& repeats);
+
+/// Whether autograd gets all gradients of a backward pass when that is over: the model is one
+/// compiled graph, which nothing breaks or cuts.
+bool gradients_at_once(const Model& model, const Plan& plan);
 
 /// Which of a weight's gradients arrives. All but the last wait in an input buffer of autograd for
 /// the others, which are added in place (torch/csrc/autograd/input_buffer.cpp); then the

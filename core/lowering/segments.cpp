@@ -262,7 +262,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   in.shared_trains = &run.shared_trains;
   // Where the graph breaks in every layer, each piece is cut by itself.
   const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model) &&
-                     !model.facts.breaks_between_layers;
+                     !model.facts.breaks_between_layers && !framework.breaks_at_modules(plan);
   const compiled::GraphCuts cuts = compiled::graph_cuts(
       model, regime, whole ? framework.graph_bytes(plan) : 0, plan.recomputes_blocks());
   const bool one_graph = whole && framework.graph_bytes(plan) == 0;

@@ -77,4 +77,20 @@ std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& seg
   return parts;
 }
 
+std::vector<std::int32_t> parts_at_modules(const Segment& segment) {
+  std::vector<std::int32_t> parts;
+  const Op* before = nullptr;
+  // Activations are modules without parameters (transformers/activations.py), which no operation
+  // names: of those one that is a single kernel comes before what multiplies it.
+  const auto parts_of_one = [](const Op& x, const Op& y) {
+    return x.module == y.module && x.kind != OpKind::silu && y.kind != OpKind::silu;
+  };
+  for (const Op& op : segment.graph.ops()) {
+    const std::int32_t last = parts.empty() ? 0 : parts.back();
+    parts.push_back(before != nullptr && parts_of_one(*before, op) ? last : last + 1);
+    before = &op;
+  }
+  return parts;
+}
+
 }  // namespace shardplan::compiled

@@ -74,6 +74,8 @@ class CompiledRun {
     return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
   }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  void enter_module(const Unit& unit);
+  void leave_module();
   /// The backward pass computes a whole block again.
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
@@ -113,6 +115,7 @@ class CompiledRun {
   bool in_backward_ = false;
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
+  ModuleId module_ = kNone;         ///< whose parameters are there
 };
 
 Category CompiledRun::category_of(NodeId id) const {
@@ -357,8 +360,10 @@ void CompiledRun::run_pass() {
     for (const NodeId id : unit.writes) die(id);
     for (const NodeId id : arguments[u])
       if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
+    enter_module(unit);
     run_unit(unit, std::move(dying));
   }
+  leave_module();
   // What was there and is neither read nor wanted.
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
@@ -377,6 +382,24 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
     first.add(kernel);
   }
   return first;
+}
+
+/// Hooks fetch a module's parameters before it runs, and its gradients in its turn.
+void CompiledRun::enter_module(const Unit& unit) {
+  const std::int32_t op = node(unit.writes.front()).op;
+  if (!options_.module_hooks || op == kNone) return;
+  const ModuleId module = view_.graph().ops()[static_cast<std::size_t>(op)].module;
+  if (module == module_) return;
+  leave_module();
+  module_ = module;
+  if (module_ != kNone)
+    writer_.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, module_, 0);
+}
+
+void CompiledRun::leave_module() {
+  if (module_ != kNone)
+    writer_.emit(TapeEvent::Kind::release, Category::gathered_parameters, module_, 0);
+  module_ = kNone;
 }
 
 /// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
