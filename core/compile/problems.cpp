@@ -31,9 +31,12 @@ Problem framework_problem(const Plan& plan) {
   if (*most == CompileScope::block && plan.compiles_whole())
     return problem("FSDP2's hooks break the graph of a whole model at each block",
                    R"({"scope": "block"})");
-  if (plan.parallel.tensor > 1 || plan.parallel.expert > 1)
+  const Parallel& p = plan.parallel;
+  if (p.tensor > 1 || p.expert > 1 || (framework.has_zero && p.sequence > 1))
     return problem("exchanges inside of compiled layers are not estimated",
-                   "false, or no tensor and expert parallelism");
+                   "false, or no tensor, expert and sequence parallelism");
+  if (p.pipeline > 1)
+    return problem("compiled stages of a pipeline are not estimated", "false, or no pipeline");
   return std::nullopt;
 }
 

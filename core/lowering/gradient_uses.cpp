@@ -5,11 +5,14 @@
 
 namespace shardplan {
 
+bool breaks_in_layers(const Model& model, const Plan& plan) {
+  if (!plan.compile) return false;
+  return compiled::breaks_in_layers(model) || traits_of(plan).breaks_at_modules(plan);
+}
+
 bool gradients_at_once(const Model& model, const Plan& plan) {
   if (!plan.compiles_whole() || model.facts.breaks_between_layers) return false;
-  const FrameworkTraits& framework = traits_of(plan);
-  return !compiled::breaks_in_layers(model) && !framework.breaks_at_modules(plan) &&
-         framework.graph_bytes(plan) == 0;
+  return !breaks_in_layers(model, plan) && traits_of(plan).graph_bytes(plan) == 0;
 }
 
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,

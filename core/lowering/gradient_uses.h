@@ -16,6 +16,10 @@ namespace shardplan {
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
                                         const std::vector<SegmentRepeat>& repeats);
 
+/// Whether the graph of a compiled model breaks inside of every layer: at functions of the model's
+/// own, or at hooks around modules.
+bool breaks_in_layers(const Model& model, const Plan& plan);
+
 /// Whether autograd gets all gradients of a backward pass when that is over: the model is one
 /// compiled graph, which nothing breaks or cuts.
 bool gradients_at_once(const Model& model, const Plan& plan);

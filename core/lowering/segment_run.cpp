@@ -177,8 +177,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
-  const bool at_modules = plan.compiles_whole() && traits_of(plan).breaks_at_modules(plan);
-  const bool breaks = at_modules || (plan.compile && compiled::breaks_in_layers(model));
+  const bool breaks = breaks_in_layers(model, plan);
   const std::vector<std::int32_t> parts =
       breaks ? parts_of(model, segment, plan, regime) : std::vector<std::int32_t>{};
   const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
@@ -191,7 +190,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable)
     options.kept = kept_results(model, segment, plan, compiled && !hidden);
   options.graph_breaks = breaks;
-  options.module_hooks = at_modules;
+  options.module_hooks = breaks && traits_of(plan).breaks_at_modules(plan);
   if (breaks) options.graph_parts = &parts;
   const auto run = [&](TapeMode mode) {
     const bool eager = hidden && mode != TapeMode::keep;

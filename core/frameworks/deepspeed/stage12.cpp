@@ -112,8 +112,7 @@ struct Stage12 {
   void take_last(ProgramBuilder& b) const {
     b.compute(flush_kernels(e, {ceil_div(tensors, flushes()), e.trainable / flushes()}));
   }
-  /// Of all gradients, as autograd makes them.
-  std::int64_t whole_bytes() const {
+  std::int64_t whole_bytes() const {  // of all gradients, as autograd makes them
     return trainable_bytes(model, plan.precision.params, plan.precision.params);
   }
   std::int64_t flushes() const { return std::max<std::int64_t>(1, schedule.flushes); }
@@ -202,7 +201,7 @@ struct Hooks2 {
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (z.at_once) {
-      if (!waits(uses.arrive(b, id, bytes, false))) note(bytes);
+      if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);
       return;
     }
     const GradientUse use = uses.next(id);
@@ -211,7 +210,7 @@ struct Hooks2 {
       bucket = true;
       z.make_buckets(b);
     }
-    note(bytes);
+    taken.add(bytes / z.e.b);
     const bool summed = use == GradientUse::last;
     b.alloc(Category::gradients, bytes);
     if (summed) {  // the hook gets the sum alone
@@ -224,11 +223,6 @@ struct Hooks2 {
       z.keep_own(b);
     }
     if (!summed || !apart[static_cast<std::size_t>(id)]) b.free(Category::gradients, bytes);
-  }
-
-  void note(std::int64_t bytes) {
-    ++taken.tensors;
-    taken.elements += bytes / z.e.b;
   }
 
   /// Hooks that run when all gradients are there: they go into the bucket one by one, and what is
@@ -308,9 +302,7 @@ struct Hooks1 {
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (z.at_once) {
-      if (waits(uses.arrive(b, id, bytes, false))) return;
-      ++taken.tensors;
-      taken.elements += bytes / z.e.b;
+      if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);
       return;
     }
     const GradientUse use = uses.next(id);
@@ -319,8 +311,7 @@ struct Hooks1 {
       bucket = true;
       z.make_buckets(b);
     }
-    ++taken.tensors;
-    taken.elements += bytes / z.e.b;
+    taken.add(bytes / z.e.b);
     if (use == GradientUse::last)
       b.transient(Category::gradients, bytes);
     else
@@ -367,8 +358,7 @@ void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
 
 void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   const bool no_graph = z.run.segments.empty();
-  const std::int64_t whole =
-      no_graph ? z.e.b * z.e.trainable : z.whole_bytes();
+  const std::int64_t whole = no_graph ? z.e.b * z.e.trainable : z.whole_bytes();
   if (z.e.stage != nullptr) {
     emit_stage_passes(b, z.model, z.plan, z.run, *z.e.stage, [&] {
       z.make_buckets(b);

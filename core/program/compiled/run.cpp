@@ -8,6 +8,7 @@
 #include "program/compiled/guards.h"
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
+#include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
@@ -38,7 +39,9 @@ class CompiledRun {
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
-        pass_{{}, flags(), flags()} {}
+        pass_{{}, flags(), flags()},
+        hooks_(writer_, segment.graph,
+               options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {}
 
   void run();
 
@@ -64,6 +67,7 @@ class CompiledRun {
   void forward();
   void keep_tables();
   void copy_returned();
+  void keep_read_by_linears();
   void backward();
   void begin_backward();
   void end_backward();
@@ -74,8 +78,6 @@ class CompiledRun {
     return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
   }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
-  void enter_module(const Unit& unit);
-  void leave_module();
   /// The backward pass computes a whole block again.
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
@@ -115,7 +117,7 @@ class CompiledRun {
   bool in_backward_ = false;
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
-  ModuleId module_ = kNone;         ///< whose parameters are there
+  ModuleHooks hooks_;
 };
 
 Category CompiledRun::category_of(NodeId id) const {
@@ -161,11 +163,21 @@ void CompiledRun::run() {
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
+  if (mode_ == TapeMode::keep && view_.regime().zero3_linear) keep_read_by_linears();
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
   run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
+}
+
+/// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
+void CompiledRun::keep_read_by_linears() {
+  for (const Node& made : trace_.graph.nodes) {
+    if (made.kind != NodeKind::product || made.backward || made.op == kNone) continue;
+    if (view_.graph().ops()[static_cast<std::size_t>(made.op)].kind == OpKind::linear)
+      kept_[at(made.in[0])] = true;
+  }
 }
 
 /// The rotation between graphs is a function of autograd's, which keeps its tables.
@@ -317,23 +329,7 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
 
 /// Computes what is wanted and not there.
 void CompiledRun::run_pass() {
-  std::vector<bool> needed = flags();
-  std::vector<NodeId> open;
-  const auto need = [&](NodeId id) {
-    if (pass_.there[at(id)] || needed[at(id)]) return;
-    needed[at(id)] = true;
-    open.push_back(id);
-  };
-  for (NodeId id = 0; id < trace_.graph.end(); ++id)
-    if (pass_.wanted[at(id)]) need(id);
-  while (!open.empty()) {
-    const Node& made = node(open.back());
-    open.pop_back();
-    for (std::size_t k = 0; k < made.inputs; ++k) need(made.in[k]);
-  }
-  for (NodeId id = 0; id < trace_.graph.end(); ++id)
-    if (needed[at(id)]) pass_.order.push_back(id);
-
+  pass_.order = order_of(trace_.graph, pass_);
   const std::vector<Unit> units = units_of(trace_.graph, pass_);
   constexpr std::size_t kNever = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last(trace_.graph.nodes.size(), kNever);
@@ -360,10 +356,10 @@ void CompiledRun::run_pass() {
     for (const NodeId id : unit.writes) die(id);
     for (const NodeId id : arguments[u])
       if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
-    enter_module(unit);
+    hooks_.enter(unit.part, node(unit.writes.front()).op);
     run_unit(unit, std::move(dying));
   }
-  leave_module();
+  hooks_.leave();
   // What was there and is neither read nor wanted.
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
@@ -382,24 +378,6 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
     first.add(kernel);
   }
   return first;
-}
-
-/// Hooks fetch a module's parameters before it runs, and its gradients in its turn.
-void CompiledRun::enter_module(const Unit& unit) {
-  const std::int32_t op = node(unit.writes.front()).op;
-  if (!options_.module_hooks || op == kNone) return;
-  const ModuleId module = view_.graph().ops()[static_cast<std::size_t>(op)].module;
-  if (module == module_) return;
-  leave_module();
-  module_ = module;
-  if (module_ != kNone)
-    writer_.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, module_, 0);
-}
-
-void CompiledRun::leave_module() {
-  if (module_ != kNone)
-    writer_.emit(TapeEvent::Kind::release, Category::gathered_parameters, module_, 0);
-  module_ = kNone;
 }
 
 /// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is

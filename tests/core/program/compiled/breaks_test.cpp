@@ -94,5 +94,23 @@ TEST(Breaks, TheLossIsOutsideAndEmbeddingsAreEager) {
   EXPECT_EQ(modules[kNone], (std::vector<std::string>{"lm_head"}));
 }
 
+// Hooks around modules: a linear is a graph by itself, and the two sides of a gate are two.
+TEST(Breaks, ModulesAreGraphsOfTheirOwn) {
+  const Model model = qwen3(false);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    const std::vector<std::int32_t> parts = parts_at_modules(segment);
+    const std::vector<Op>& ops = segment.graph.ops();
+    std::map<std::int32_t, ModuleId> module_of;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto [known, added] = module_of.emplace(parts[i], ops[i].module);
+      EXPECT_EQ(known->second, ops[i].module);
+      if (ops[i].kind != OpKind::silu) continue;
+      EXPECT_NE(parts[i - 1], parts[i]);
+      EXPECT_NE(parts[i + 1], parts[i]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardplan::compiled
