@@ -28,11 +28,11 @@ std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
   return uses;
 }
 
-void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes) {
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes, Stream pool) {
   if (use == GradientUse::first)
-    b.alloc(Category::gradients, bytes);
+    b.alloc(Category::gradients, bytes, pool);
   else
-    b.transient(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool);
 }
 
 GradientUse GradientUses::next(ParameterId id) {
@@ -48,14 +48,18 @@ GradientUse GradientUses::next(ParameterId id) {
 GradientUse GradientUses::arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds) {
   const GradientUse use = next(id);
   if (waits(use)) {
-    emit_waiting(b, use, bytes);
+    emit_waiting(b, use, bytes, pool_);
   } else if (use == GradientUse::last) {
-    b.transient(Category::gradients, bytes);
-    if (adds) b.free(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool_);
+    if (pool_ == Stream::graphs) {
+      b.alloc(Category::gradients, bytes);
+      beside_graphs_ += bytes;
+    }
+    if (adds || pool_ == Stream::graphs) b.free(Category::gradients, bytes, pool_);
   } else if (adds) {
-    b.transient(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool_);
   } else {
-    b.alloc(Category::gradients, bytes);
+    b.alloc(Category::gradients, bytes, pool_);
   }
   return use;
 }

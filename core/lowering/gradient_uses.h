@@ -34,23 +34,31 @@ constexpr bool waits(GradientUse use) {
 }
 
 /// The memory of one that waits: the first stays until the last is there.
-void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes);
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes,
+                  Stream pool = Stream::compute);
 
 /// Counts the gradients of a weight through backward passes over `repeats`.
 class GradientUses {
  public:
   GradientUses(const Model& model, const ModelRun& run, const std::vector<SegmentRepeat>& repeats)
-      : all_(gradient_uses(model, run, repeats)), left_(all_) {}
+      : all_(gradient_uses(model, run, repeats)), left_(all_), pool_(run.pool) {}
 
   /// The next one of a parameter. After the last a new pass begins.
   GradientUse next(ParameterId id);
 
   /// The memory of the next one, `bytes` long. `adds`: the parameter's gradient is added to, or
   /// copied into, memory that exists; else the first one becomes the parameter's.
+  /// Passes that are CUDA graphs leave gradients in their pool; autograd, which may not write over
+  /// those, adds them up in memory of its own.
   GradientUse arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds);
+
+  /// Bytes that `arrive` has put beside the pool of a step's graphs.
+  std::int64_t beside_graphs() const { return beside_graphs_; }
 
  private:
   std::vector<std::int32_t> all_, left_;  ///< by parameter
+  Stream pool_;                           ///< that passes allocate in
+  std::int64_t beside_graphs_ = 0;
 };
 
 }  // namespace shardplan

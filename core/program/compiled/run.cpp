@@ -275,10 +275,10 @@ void CompiledRun::begin_backward() {
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  if (options_.loss_apart && !widens_inside()) return;
+  if ((options_.loss_apart && !widens_inside()) || options_.module_hooks) return;
   const std::int64_t zeros_bytes = bytes_of(trace_.returned);
   const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
-  if (options_.ends_apart || options_.loss_apart)
+  if (options_.ends_apart || options_.loss_apart || options_.graph_parts != nullptr)
     zeros_ = zeros;
   else
     run_.held.push_back(storages_.free_event(zeros));
