@@ -82,7 +82,7 @@ class CompiledRun {
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
   }
-  /// A block's buffer waits for the next block's: the peak that Inductor expects does not rise.
+  /// A block's buffer waits for the next block's: the expected peak does not rise.
   bool waits(std::int64_t bytes) const {
     const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
     return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
@@ -260,9 +260,8 @@ void CompiledRun::backward() {
 }
 
 /// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
-/// makes zeros. They live until the whole pass is over, as autograd's node holds what it was called
-/// with (of a graph apart until that has ended); so does the tensor itself where it is kept, but
-/// for frees_returned.
+/// makes zeros. They live until the pass is over, as autograd's node holds what it was called with
+/// (of a graph apart until that has ended); so does the tensor itself where it is kept.
 void CompiledRun::begin_backward() {
   const ValueId output = view_.graph().output();
   if (output == kNone) return;
@@ -276,15 +275,16 @@ void CompiledRun::begin_backward() {
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
   if ((options_.loss_apart && !widens_inside()) || options_.module_hooks) return;
-  const std::int64_t zeros_bytes = bytes_of(trace_.returned);
-  const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
-  if (options_.ends_apart || options_.loss_apart || options_.graph_parts != nullptr)
+  const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
+  const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
+  if (options_.ends_apart || options_.loss_apart || one_of_graphs)
     zeros_ = zeros;
   else
     run_.held.push_back(storages_.free_event(zeros));
   // A graph reads what it is given in each step from a place of its own.
   if (options_.pool == Stream::graphs)
-    copied_ = storages_.allocate(zeros_bytes, Category::logits_and_loss, options_.pool);
+    copied_ =
+        storages_.allocate(storages_.of(zeros).bytes, Category::logits_and_loss, options_.pool);
 }
 
 void CompiledRun::end_backward() {
@@ -306,8 +306,7 @@ void CompiledRun::end_backward() {
 }
 
 /// What a graph is called with is held by its caller until it returns, but for what is kept for its
-/// backward pass. `last`: by node, the last unit that uses it. Returns what is held so until the
-/// end of each unit.
+/// backward pass: by unit, what goes at its end. `last`: by node, the last unit that uses it.
 std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<Unit>& units,
                                                              std::vector<std::size_t>& last) {
   std::vector<std::vector<NodeId>> held(units.size());
@@ -356,7 +355,6 @@ void CompiledRun::run_pass() {
     for (const NodeId id : unit.writes) die(id);
     for (const NodeId id : arguments[u])
       if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
-    hooks_.enter(unit.part, node(unit.writes.front()).op);
     run_unit(unit, std::move(dying));
   }
   hooks_.leave();
@@ -391,6 +389,7 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });
   };
+  hooks_.enter(unit.part, node(unit.writes.front()).op);
   if (!unit.call && !keeps_buffers()) {
     const auto over = std::find_if(dying.begin(), dying.end(), fits);
     if (over != dying.end()) {
