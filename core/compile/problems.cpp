@@ -27,7 +27,7 @@ Problem framework_problem(const Plan& plan) {
   if (!most)
     return problem(
         fmt::format("compiled steps under {} are not estimated", std::string_view(framework.label)),
-        "false, or framework single, ddp or fsdp2");
+        "false, or framework single, ddp, fsdp2 or deepspeed");
   if (*most == CompileScope::block && plan.compiles_whole())
     return problem("FSDP2's hooks break the graph of a whole model at each block",
                    R"({"scope": "block"})");
