@@ -27,24 +27,32 @@ Problem framework_problem(const Plan& plan) {
   if (!most)
     return problem(
         fmt::format("compiled steps under {} are not estimated", std::string_view(framework.label)),
-        "false, or framework single, ddp or fsdp2");
+        "false, or framework single, ddp, fsdp2 or deepspeed");
   if (*most == CompileScope::block && plan.compiles_whole())
     return problem("FSDP2's hooks break the graph of a whole model at each block",
                    R"({"scope": "block"})");
-  if (plan.parallel.tensor > 1 || plan.parallel.expert > 1)
+  const Parallel& p = plan.parallel;
+  if (p.tensor > 1 || p.expert > 1 || (framework.has_zero && p.sequence > 1))
     return problem("exchanges inside of compiled layers are not estimated",
-                   "false, or no tensor and expert parallelism");
+                   "false, or no tensor, expert and sequence parallelism");
+  if (p.pipeline > 1)
+    return problem("compiled stages of a pipeline are not estimated", "false, or no pipeline");
   return std::nullopt;
 }
 
 /// CUDA graphs, after the source of PyTorch 2.11 (torch/_inductor/cudagraph_trees.py).
 Problem graphs_problem(const Plan& plan) {
   if (!plan.records_graphs()) return std::nullopt;
-  if (!plan.compiles_whole() || traits_of(plan).data_parallel)
+  if (!plan.compiles_whole())
     return problem(
-        "CUDA graphs are estimated for a model in one piece in one process: others have graphs of "
-        "each piece, or exchanges between them",
-        R"({"mode": "default"}, or framework single and {"scope": "model"})");
+        "CUDA graphs are estimated for a model that is compiled whole: of blocks each has its own",
+        R"({"mode": "default"}, or {"scope": "model"})");
+  const FrameworkTraits& framework = traits_of(plan);
+  if (!framework.records_graphs(plan))
+    return problem(
+        fmt::format("CUDA graphs are not estimated where {} keeps gradients in buffers of its own",
+                    std::string_view(framework.label)),
+        R"({"mode": "default"}, or framework single or ddp, without gradient_as_bucket_view)");
   if (plan.workload.gradient_accumulation > 1)
     return problem(
         "the step stops: gradients of the first micro-batch lie in the graphs' pool, and the next "
@@ -152,9 +160,6 @@ Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   if (plan.records_graphs())
     return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
                    R"({"mode": "default"}, or kernels torch)");
-  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
-    return problem("weights in few bits in compiled models with Liger's kernels are not estimated",
-                   "a base in 16 bits, compile false, or kernels torch");
   return cut_layers_problem(model, plan);
 }
 

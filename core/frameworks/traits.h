@@ -145,6 +145,10 @@ struct FrameworkTraits {
   /// Bytes of parameters at which Dynamo cuts the graph of a whole model, to let gradients be
   /// exchanged before all are there; 0: it does not.
   Required<std::int64_t (*)(const Plan&)> graph_bytes;
+  /// Whether hooks around every module break the graph of a whole model.
+  Required<bool (*)(const Plan&)> breaks_at_modules;
+  /// Whether CUDA graphs of compiled steps are estimated, whose pool its gradients lie in.
+  Required<bool (*)(const Plan&)> records_graphs;
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
 

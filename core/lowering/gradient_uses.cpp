@@ -1,6 +1,19 @@
 #include "lowering/gradient_uses.h"
 
+#include "frameworks/registry.h"
+#include "program/compiled/breaks.h"
+
 namespace shardplan {
+
+bool breaks_in_layers(const Model& model, const Plan& plan) {
+  if (!plan.compile) return false;
+  return compiled::breaks_in_layers(model) || traits_of(plan).breaks_at_modules(plan);
+}
+
+bool gradients_at_once(const Model& model, const Plan& plan) {
+  if (!plan.compiles_whole() || model.facts.breaks_between_layers) return false;
+  return !breaks_in_layers(model, plan) && traits_of(plan).graph_bytes(plan) == 0;
+}
 
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
                                         const std::vector<SegmentRepeat>& repeats) {
@@ -15,11 +28,11 @@ std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
   return uses;
 }
 
-void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes) {
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes, Stream pool) {
   if (use == GradientUse::first)
-    b.alloc(Category::gradients, bytes);
+    b.alloc(Category::gradients, bytes, pool);
   else
-    b.transient(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool);
 }
 
 GradientUse GradientUses::next(ParameterId id) {
@@ -35,14 +48,18 @@ GradientUse GradientUses::next(ParameterId id) {
 GradientUse GradientUses::arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds) {
   const GradientUse use = next(id);
   if (waits(use)) {
-    emit_waiting(b, use, bytes);
+    emit_waiting(b, use, bytes, pool_);
   } else if (use == GradientUse::last) {
-    b.transient(Category::gradients, bytes);
-    if (adds) b.free(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool_);
+    if (pool_ == Stream::graphs) {
+      b.alloc(Category::gradients, bytes);
+      beside_graphs_ += bytes;
+    }
+    if (adds || pool_ == Stream::graphs) b.free(Category::gradients, bytes, pool_);
   } else if (adds) {
-    b.transient(Category::gradients, bytes);
+    b.transient(Category::gradients, bytes, pool_);
   } else {
-    b.alloc(Category::gradients, bytes);
+    b.alloc(Category::gradients, bytes, pool_);
   }
   return use;
 }

@@ -7,6 +7,7 @@
 
 #include "lowering/segments.h"
 #include "model/model.h"
+#include "plan/plan.h"
 
 namespace shardplan {
 
@@ -14,6 +15,14 @@ namespace shardplan {
 /// when tied). Those of a repeated segment are of one layer.
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
                                         const std::vector<SegmentRepeat>& repeats);
+
+/// Whether the graph of a compiled model breaks inside of every layer: at functions of the model's
+/// own, or at hooks around modules.
+bool breaks_in_layers(const Model& model, const Plan& plan);
+
+/// Whether autograd gets all gradients of a backward pass when that is over: the model is one
+/// compiled graph, which nothing breaks or cuts.
+bool gradients_at_once(const Model& model, const Plan& plan);
 
 /// Which of a weight's gradients arrives. All but the last wait in an input buffer of autograd for
 /// the others, which are added in place (torch/csrc/autograd/input_buffer.cpp); then the
@@ -25,23 +34,31 @@ constexpr bool waits(GradientUse use) {
 }
 
 /// The memory of one that waits: the first stays until the last is there.
-void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes);
+void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes,
+                  Stream pool = Stream::compute);
 
 /// Counts the gradients of a weight through backward passes over `repeats`.
 class GradientUses {
  public:
   GradientUses(const Model& model, const ModelRun& run, const std::vector<SegmentRepeat>& repeats)
-      : all_(gradient_uses(model, run, repeats)), left_(all_) {}
+      : all_(gradient_uses(model, run, repeats)), left_(all_), pool_(run.pool) {}
 
   /// The next one of a parameter. After the last a new pass begins.
   GradientUse next(ParameterId id);
 
   /// The memory of the next one, `bytes` long. `adds`: the parameter's gradient is added to, or
   /// copied into, memory that exists; else the first one becomes the parameter's.
+  /// Passes that are CUDA graphs leave gradients in their pool; autograd, which may not write over
+  /// those, adds them up in memory of its own.
   GradientUse arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds);
+
+  /// Bytes that `arrive` has put beside the pool of a step's graphs.
+  std::int64_t beside_graphs() const { return beside_graphs_; }
 
  private:
   std::vector<std::int32_t> all_, left_;  ///< by parameter
+  Stream pool_;                           ///< that passes allocate in
+  std::int64_t beside_graphs_ = 0;
 };
 
 }  // namespace shardplan

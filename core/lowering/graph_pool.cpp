@@ -13,8 +13,6 @@ bool is_block(const Event& e) {
 
 void move_to_graph_pool(Program& program, const Gpu& gpu) {
   program.replays_graphs = true;
-  for (Event& e : program.events)
-    if (is_block(e) && e.category == Category::gradients) e.stream = e.used_on = Stream::graphs;
   Event workspace;
   workspace.category = Category::workspace;
   workspace.bytes = cublas_workspace(gpu);

@@ -9,8 +9,8 @@ namespace shardplan {
 
 /// Forward and backward pass run once in the pool and are recorded there in the second step: what
 /// they allocate lies in it, and nothing else can use its memory. Their tapes say so themselves
-/// (TapeOptions::pool); here gradients follow, and a workspace of cuBLAS, which is dropped before
-/// and made anew there.
+/// (TapeOptions::pool), and GradientUses of gradients; here a workspace of cuBLAS follows, which is
+/// dropped before and made anew there.
 void move_to_graph_pool(Program& program, const Gpu& gpu);
 
 /// What PyTorch counts as allocated in a step that replays the graphs: they ask its allocator for

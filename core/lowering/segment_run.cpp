@@ -91,6 +91,7 @@ KeptResults kept_results(const Model& model, const Segment& segment, const Plan&
 /// The graphs that breaks and DDP's buckets leave of a segment.
 std::vector<std::int32_t> parts_of(const Model& model, const Segment& segment, const Plan& plan,
                                    const Regime& regime) {
+  if (traits_of(plan).breaks_at_modules(plan)) return compiled::parts_at_modules(segment);
   std::vector<std::int32_t> parts = compiled::parts_at_breaks(model, segment);
   const std::int64_t graph_bytes = traits_of(plan).graph_bytes(plan);
   if (graph_bytes == 0) return parts;
@@ -176,7 +177,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
-  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
+  const bool breaks = breaks_in_layers(model, plan);
   const std::vector<std::int32_t> parts =
       breaks ? parts_of(model, segment, plan, regime) : std::vector<std::int32_t>{};
   const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
@@ -189,6 +190,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable)
     options.kept = kept_results(model, segment, plan, compiled && !hidden);
   options.graph_breaks = breaks;
+  options.module_hooks = breaks && traits_of(plan).breaks_at_modules(plan);
   if (breaks) options.graph_parts = &parts;
   const auto run = [&](TapeMode mode) {
     const bool eager = hidden && mode != TapeMode::keep;

@@ -189,7 +189,7 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
                                  const compiled::GraphCuts& cuts) {
   // Where the graph breaks in every layer, each keeps one of its own; checkpoints keep the boolean
   // one that it is made from, as an argument of their blocks.
-  const bool breaks = compiled::breaks_in_layers(model);
+  const bool breaks = breaks_in_layers(model, plan);
   if (!plan.compiles_whole() || (breaks && !plan.recomputes_blocks())) return 0;
   if (model.facts.breaks_between_layers && !plan.recomputes_blocks())
     return masks_of_layers(model, sizes_of(plan, model), regime);
@@ -271,8 +271,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   for (const Shared& shared : model.shared) run.shared_trains.push_back(shared.needs_grad);
   in.shared_trains = &run.shared_trains;
   // Where the graph breaks in every layer, each piece is cut by itself.
-  const bool whole = plan.compiles_whole() && !compiled::breaks_in_layers(model) &&
-                     !model.facts.breaks_between_layers;
+  const bool whole =
+      plan.compiles_whole() && !breaks_in_layers(model, plan) && !model.facts.breaks_between_layers;
   const compiled::GraphCuts cuts = compiled::graph_cuts(
       model, regime, whole ? framework.graph_bytes(plan) : 0, plan.recomputes_blocks());
   const bool one_graph = whole && framework.graph_bytes(plan) == 0;

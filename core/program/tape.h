@@ -257,6 +257,8 @@ struct TapeOptions {
   const std::vector<std::int32_t>* graph_parts = nullptr;
   /// Those graphs end where functions are hidden from Dynamo (compiled/breaks.h).
   bool graph_breaks = false;
+  /// They end at modules too, around which hooks fetch parameters.
+  bool module_hooks = false;
   /// The pool of the caching allocator that a compiled pass allocates in.
   Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.

@@ -164,6 +164,15 @@ TEST(TrainerRecords, HoldsThePeaksOfSharedWeights) {
   expect_within(peak_errors(records_asked_for({"tied_judged"})), 6, 0.09, 0.42);
 }
 
+// CUDA graphs under DDP and a compiled step of ZeRO-2, predicted before they ran. One of the graphs
+// reserved 5.1 % more than was predicted then, 2.7 % today: a gradient of a shared weight is summed
+// beside their pool.
+TEST(TrainerRecords, HoldsThePeaksOfCompiledEngines) {
+  const RecordList ran = records_asked_for({"compiled_engines_2gpu"});
+  expect_within(peak_errors(ran), 4, 0.13, 0.38);
+  EXPECT_LE(mean_time_error(ran), 0.27);
+}
+
 TEST(TrainerRecords, TokensPerSecond) {
   EXPECT_LE(mean_time_error(records_asked_for({"judged_padded", "judged_kinds"})), 0.17);
   EXPECT_LE(mean_time_error(records_asked_for({"judged_kinds_more"})), 0.196);

@@ -113,7 +113,8 @@ struct StepStates {
   const std::vector<OwnedTensor>& owned;
   const OptimizerMemory& optimizer;
   std::int64_t master = 0, gradients = 0;
-  bool views = false;  ///< gradients stay, as views into buckets
+  std::int64_t in_graphs = 0;  ///< of the gradients, in the pool of CUDA graphs
+  bool views = false;          ///< gradients stay, as views into buckets
   bool sharded = false;
 };
 
@@ -138,7 +139,8 @@ void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const St
                  model.tensor_count());
     b.wait(Stream::communication);
   }
-  if (!s.views) b.free(Category::gradients, s.gradients);
+  if (!s.views) b.free(Category::gradients, s.gradients - s.in_graphs);
+  b.free(Category::gradients, s.in_graphs, Stream::graphs);
   b.end_phase(Phase::step);
 }
 
@@ -219,7 +221,9 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.end_phase(Phase::backward);
   });
 
-  emit_step(b, model, plan, {owned, optimizer, master, gradients, views, sharded_optimizer});
+  const std::int64_t in_graphs = plan.records_graphs() ? gradients - hooks.uses.beside_graphs() : 0;
+  emit_step(b, model, plan,
+            {owned, optimizer, master, gradients, in_graphs, views, sharded_optimizer});
   if (plan.records_graphs()) move_to_graph_pool(program, plan.cluster.gpu);
   return program;
 }

@@ -31,6 +31,11 @@ std::int64_t ddp_graph_bytes(const Plan& plan) {
   return plan.framework.ddp.bucket_cap_bytes;
 }
 
+/// Views into buckets are no tensors of the graphs' pool.
+bool ddp_records_graphs(const Plan& plan) {
+  return !plan.framework.ddp.gradient_as_bucket_view;
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kDdpOptionTable;
@@ -66,6 +71,8 @@ constinit const FrameworkTraits kDdpTraits{
     .takes_recipes = true,
     .compiles = CompileScope::model,
     .graph_bytes = ddp_graph_bytes,
+    .breaks_at_modules = usual::never,
+    .records_graphs = ddp_records_graphs,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

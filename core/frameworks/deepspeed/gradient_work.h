@@ -15,6 +15,11 @@ namespace shardplan {
 struct GradientList {
   std::int64_t tensors = 0;
   std::int64_t elements = 0;
+
+  void add(std::int64_t of_one) {
+    ++tensors;
+    elements += of_one;
+  }
 };
 
 /// A hook's copy of each into a bucket of the same type (reduce_independent_p_g_buckets_and_...).

@@ -14,9 +14,15 @@ namespace shardplan {
 /// Gradients stay where autograd made them until the boundary.
 struct KeptGradients {
   GradientUses uses;
+  bool at_once = false;       ///< gradients_at_once: all are there before one is added to another
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    uses.arrive(b, id, bytes, accumulating);
+    uses.arrive(b, id, bytes, accumulating && !at_once);
+  }
+  /// The backward pass is over; `bytes`: of all gradients.
+  void end_pass(ProgramBuilder& b, std::int64_t bytes) {
+    if (at_once && accumulating) b.free(Category::gradients, bytes);
+    accumulating = true;
   }
 };
 
@@ -56,15 +62,17 @@ void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const 
     return;
   }
   const std::vector<SegmentRepeat> forward = whole_segments(run);
-  KeptGradients hooks{{model, run, forward}};
+  KeptGradients hooks{{model, run, forward}, gradients_at_once(model, plan)};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
+  const std::int64_t gradients =
+      trainable_bytes(model, plan.precision.params, plan.precision.params);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
     emit_backward(b, model, run, backward, hooks);
-    hooks.accumulating = true;
+    hooks.end_pass(b, gradients);
     if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
     each();
     if (last) at_boundary();

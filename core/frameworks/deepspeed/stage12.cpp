@@ -32,6 +32,8 @@ struct Stage12 {
   bool offload;
   /// Stage 1 with another accumulation type than the model's: param.grad_accum, whole.
   bool accumulates_whole;
+  /// Hooks run when the backward pass is over: the model is one compiled graph.
+  bool at_once;
   std::int64_t bucket_bytes;    ///< of an IPG buffer
   std::int64_t bucket_buffers;  ///< one per communication dtype, two with overlap
 
@@ -48,7 +50,8 @@ struct Stage12 {
         touched(layout.touched(rank_) + experts.touched(rank_)),
         tensors(std::max<std::int64_t>(1, trainable_tensors(model_))),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
-        accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
+        accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload),
+        at_once(gradients_at_once(model_, plan_)) {
     if (e.stage == nullptr)
       schedule = schedule_buckets(
           model, run, zero.reduce_bucket_size, [this](ParameterId id) { return owned_layers(id); },
@@ -109,6 +112,9 @@ struct Stage12 {
   void take_last(ProgramBuilder& b) const {
     b.compute(flush_kernels(e, {ceil_div(tensors, flushes()), e.trainable / flushes()}));
   }
+  std::int64_t whole_bytes() const {  // of all gradients, as autograd makes them
+    return trainable_bytes(model, plan.precision.params, plan.precision.params);
+  }
   std::int64_t flushes() const { return std::max<std::int64_t>(1, schedule.flushes); }
   /// P, of all optimizer groups.
   std::int64_t partition() const { return layout.partition() + experts.partition(); }
@@ -159,7 +165,7 @@ struct Stage12 {
     if (e.ranks == 1) return;
     const char* const what = "gradient all-reduce";
     const auto reduce = [&](std::int64_t elements, Group group) {
-      if (zero.overlap_comm) {
+      if (zero.overlap_comm && !at_once) {
         b.reduce_buckets(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
       } else {
         b.collective(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
@@ -194,14 +200,17 @@ struct Hooks2 {
   }
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (z.at_once) {
+      if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);
+      return;
+    }
     const GradientUse use = uses.next(id);
     if (waits(use)) return emit_waiting(b, use, bytes);
     if (!bucket) {
       bucket = true;
       z.make_buckets(b);
     }
-    ++taken.tensors;
-    taken.elements += bytes / z.e.b;
+    taken.add(bytes / z.e.b);
     const bool summed = use == GradientUse::last;
     b.alloc(Category::gradients, bytes);
     if (summed) {  // the hook gets the sum alone
@@ -214,6 +223,19 @@ struct Hooks2 {
       z.keep_own(b);
     }
     if (!summed || !apart[static_cast<std::size_t>(id)]) b.free(Category::gradients, bytes);
+  }
+
+  /// Hooks that run when all gradients are there: they go into the bucket one by one, and what is
+  /// this rank's is copied out when it is full for the first time.
+  void take_all(ProgramBuilder& b) {
+    const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
+    bucket = own = true;
+    b.gradients_whole();
+    z.make_buckets(b);
+    b.free(Category::gradients, z.e.b * first);
+    z.flush(b, first);
+    z.keep_own(b);
+    b.free(Category::gradients, z.whole_bytes() - z.e.b * first);
   }
 
   /// The engine's work for the gradients of one iteration.
@@ -245,6 +267,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
                  std::vector<std::int64_t>(z.run.segments.size(), 0)};
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
+    if (z.at_once) hooks.take_all(b);
     if (!hooks.bucket) z.make_buckets(b);
     // The epilogue flushes what is left in the bucket.
     z.flush(b, z.schedule.last_divided_elements);
@@ -278,14 +301,17 @@ struct Hooks1 {
     taken = {};
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (z.at_once) {
+      if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);
+      return;
+    }
     const GradientUse use = uses.next(id);
     if (waits(use)) return emit_waiting(b, use, bytes);
     if (!bucket) {
       bucket = true;
       z.make_buckets(b);
     }
-    ++taken.tensors;
-    taken.elements += bytes / z.e.b;
+    taken.add(bytes / z.e.b);
     if (use == GradientUse::last)
       b.transient(Category::gradients, bytes);
     else
@@ -294,6 +320,22 @@ struct Hooks1 {
     if (z.accumulates_whole || accumulating) b.free(Category::gradients, bytes);
   }
 };
+
+/// Hooks of stage 1 that run when all gradients are there: each is added to an earlier
+/// micro-batch's, or to one in the accumulation type, and goes.
+void accumulate_all(ProgramBuilder& b, const Stage12& z, Hooks1& hooks) {
+  if (!hooks.bucket) z.make_buckets(b);
+  hooks.bucket = true;
+  if (!z.accumulates_whole) {
+    if (hooks.accumulating) b.free(Category::gradients, z.whole_bytes());
+    return;
+  }
+  for (const Event& tensor : trainable_tensors(z.model, Category::gradients, z.e.b)) {
+    const std::int64_t bytes = checked_mul(tensor.bytes, tensor.count);
+    if (!hooks.accumulating) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
+    b.free(Category::gradients, bytes);
+  }
+}
 
 /// Gradients are whole. They move into the bucket and are freed; own ones are copied out at the
 /// first flush. Or they stay whole, in the accumulation type, until the step.
@@ -316,9 +358,7 @@ void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
 
 void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   const bool no_graph = z.run.segments.empty();
-  const std::int64_t whole =
-      no_graph ? z.e.b * z.e.trainable
-               : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
+  const std::int64_t whole = no_graph ? z.e.b * z.e.trainable : z.whole_bytes();
   if (z.e.stage != nullptr) {
     emit_stage_passes(b, z.model, z.plan, z.run, *z.e.stage, [&] {
       z.make_buckets(b);
@@ -335,6 +375,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
+    if (z.at_once) accumulate_all(b, z, hooks);
     hooks.accumulating = true;
     if (last) {
       if (!hooks.bucket) z.make_buckets(b);

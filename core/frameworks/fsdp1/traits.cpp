@@ -148,6 +148,8 @@ constinit const FrameworkTraits kFsdp1Traits{
     .takes_recipes = false,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
+    .breaks_at_modules = usual::never,
+    .records_graphs = usual::never,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

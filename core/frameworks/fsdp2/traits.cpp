@@ -111,6 +111,8 @@ constinit const FrameworkTraits kFsdp2Traits{
     .takes_recipes = true,
     .compiles = CompileScope::block,
     .graph_bytes = usual::one_graph,
+    .breaks_at_modules = usual::never,
+    .records_graphs = usual::never,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
     .under_trainer = UnderTrainer::policy,

@@ -120,6 +120,8 @@ constinit const FrameworkTraits kMegatronTraits{
     .takes_recipes = true,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
+    .breaks_at_modules = usual::never,
+    .records_graphs = usual::never,
     .keeps_master = true,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,

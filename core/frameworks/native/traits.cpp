@@ -107,6 +107,8 @@ constinit const FrameworkTraits kNativeTraits{
     .takes_recipes = true,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
+    .breaks_at_modules = usual::never,
+    .records_graphs = usual::never,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,

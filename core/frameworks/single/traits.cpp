@@ -52,6 +52,8 @@ constinit const FrameworkTraits kSingleTraits{
     .takes_recipes = true,
     .compiles = CompileScope::model,
     .graph_bytes = usual::one_graph,
+    .breaks_at_modules = usual::never,
+    .records_graphs = usual::always,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

@@ -77,4 +77,28 @@ std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& seg
   return parts;
 }
 
+std::vector<std::int32_t> parts_at_modules(const Segment& segment) {
+  std::vector<std::int32_t> parts;
+  const Op* before = nullptr;
+  // Activations are modules without parameters (transformers/activations.py), which no operation
+  // names: of those one that is a single kernel comes before what multiplies it. The sum behind a
+  // module's result is the block's; what follows it is the next module's.
+  const auto is_sum = [](const Op& x) { return x.kind == OpKind::add; };
+  const auto together = [&](const Op& x, const Op& y, bool sums) {
+    return x.module == y.module && x.kind != OpKind::silu && y.kind != OpKind::silu && !sums;
+  };
+  std::int32_t last = 0;
+  bool sums = false;  // the operation before is such a sum
+  for (const Op& op : segment.graph.ops()) {
+    // A norm reads its weight among its other operations.
+    if (op.kind != OpKind::parameter) {
+      if (before == nullptr || !together(*before, op, sums)) ++last;
+      sums = is_sum(op) && before != nullptr && before->module != kNone;
+      before = &op;
+    }
+    parts.push_back(is_hidden(op) ? kNone : last);
+  }
+  return parts;
+}
+
 }  // namespace shardplan::compiled

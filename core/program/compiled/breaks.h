@@ -19,4 +19,9 @@ bool breaks_in_layers(const Model& model);
 /// segment all but the loss, whose function stops Dynamo by itself. Empty: the segment is eager.
 std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& segment);
 
+/// By operation, the graph of the segment that it is in where hooks that Dynamo is told to leave
+/// out are around every module: each module that calls no other is one, and what runs between two.
+/// kNone: in none.
+std::vector<std::int32_t> parts_at_modules(const Segment& segment);
+
 }  // namespace shardplan::compiled

@@ -8,6 +8,7 @@
 #include "program/compiled/guards.h"
 #include "program/compiled/kernels.h"
 #include "program/compiled/loss.h"
+#include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
@@ -38,7 +39,9 @@ class CompiledRun {
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
-        pass_{{}, flags(), flags()} {}
+        pass_{{}, flags(), flags()},
+        hooks_(writer_, segment.graph,
+               options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {}
 
   void run();
 
@@ -64,6 +67,7 @@ class CompiledRun {
   void forward();
   void keep_tables();
   void copy_returned();
+  void keep_read_by_linears();
   void backward();
   void begin_backward();
   void end_backward();
@@ -78,7 +82,7 @@ class CompiledRun {
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
   }
-  /// A block's buffer waits for the next block's: the peak that Inductor expects does not rise.
+  /// A block's buffer waits for the next block's: the expected peak does not rise.
   bool waits(std::int64_t bytes) const {
     const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
     return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
@@ -113,6 +117,7 @@ class CompiledRun {
   bool in_backward_ = false;
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
+  ModuleHooks hooks_;
 };
 
 Category CompiledRun::category_of(NodeId id) const {
@@ -158,11 +163,21 @@ void CompiledRun::run() {
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
+  if (mode_ == TapeMode::keep && view_.regime().zero3_linear) keep_read_by_linears();
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
   run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
+}
+
+/// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
+void CompiledRun::keep_read_by_linears() {
+  for (const Node& made : trace_.graph.nodes) {
+    if (made.kind != NodeKind::product || made.backward || made.op == kNone) continue;
+    if (view_.graph().ops()[static_cast<std::size_t>(made.op)].kind == OpKind::linear)
+      kept_[at(made.in[0])] = true;
+  }
 }
 
 /// The rotation between graphs is a function of autograd's, which keeps its tables.
@@ -245,9 +260,8 @@ void CompiledRun::backward() {
 }
 
 /// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
-/// makes zeros. They live until the whole pass is over, as autograd's node holds what it was called
-/// with (of a graph apart until that has ended); so does the tensor itself where it is kept, but
-/// for frees_returned.
+/// makes zeros. They live until the pass is over, as autograd's node holds what it was called with
+/// (of a graph apart until that has ended); so does the tensor itself where it is kept.
 void CompiledRun::begin_backward() {
   const ValueId output = view_.graph().output();
   if (output == kNone) return;
@@ -260,16 +274,17 @@ void CompiledRun::begin_backward() {
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  if (options_.loss_apart && !widens_inside()) return;
-  const std::int64_t zeros_bytes = bytes_of(trace_.returned);
-  const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
-  if (options_.ends_apart || options_.loss_apart)
+  if ((options_.loss_apart && !widens_inside()) || options_.module_hooks) return;
+  const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
+  const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
+  if (options_.ends_apart || options_.loss_apart || one_of_graphs)
     zeros_ = zeros;
   else
     run_.held.push_back(storages_.free_event(zeros));
   // A graph reads what it is given in each step from a place of its own.
   if (options_.pool == Stream::graphs)
-    copied_ = storages_.allocate(zeros_bytes, Category::logits_and_loss, options_.pool);
+    copied_ =
+        storages_.allocate(storages_.of(zeros).bytes, Category::logits_and_loss, options_.pool);
 }
 
 void CompiledRun::end_backward() {
@@ -291,8 +306,7 @@ void CompiledRun::end_backward() {
 }
 
 /// What a graph is called with is held by its caller until it returns, but for what is kept for its
-/// backward pass. `last`: by node, the last unit that uses it. Returns what is held so until the
-/// end of each unit.
+/// backward pass: by unit, what goes at its end. `last`: by node, the last unit that uses it.
 std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<Unit>& units,
                                                              std::vector<std::size_t>& last) {
   std::vector<std::vector<NodeId>> held(units.size());
@@ -314,23 +328,7 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
 
 /// Computes what is wanted and not there.
 void CompiledRun::run_pass() {
-  std::vector<bool> needed = flags();
-  std::vector<NodeId> open;
-  const auto need = [&](NodeId id) {
-    if (pass_.there[at(id)] || needed[at(id)]) return;
-    needed[at(id)] = true;
-    open.push_back(id);
-  };
-  for (NodeId id = 0; id < trace_.graph.end(); ++id)
-    if (pass_.wanted[at(id)]) need(id);
-  while (!open.empty()) {
-    const Node& made = node(open.back());
-    open.pop_back();
-    for (std::size_t k = 0; k < made.inputs; ++k) need(made.in[k]);
-  }
-  for (NodeId id = 0; id < trace_.graph.end(); ++id)
-    if (needed[at(id)]) pass_.order.push_back(id);
-
+  pass_.order = order_of(trace_.graph, pass_);
   const std::vector<Unit> units = units_of(trace_.graph, pass_);
   constexpr std::size_t kNever = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last(trace_.graph.nodes.size(), kNever);
@@ -359,6 +357,7 @@ void CompiledRun::run_pass() {
       if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
     run_unit(unit, std::move(dying));
   }
+  hooks_.leave();
   // What was there and is neither read nor wanted.
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
@@ -390,6 +389,7 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });
   };
+  hooks_.enter(unit.part, node(unit.writes.front()).op);
   if (!unit.call && !keeps_buffers()) {
     const auto over = std::find_if(dying.begin(), dying.end(), fits);
     if (over != dying.end()) {

@@ -150,6 +150,27 @@ void UnitBuilder::drop_inner() {
 
 }  // namespace
 
+std::vector<NodeId> order_of(const JointGraph& graph, const Pass& pass) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  std::vector<NodeId> open, order;
+  const auto need = [&](NodeId id) {
+    const auto at = static_cast<std::size_t>(id);
+    if (pass.there[at] || needed[at]) return;
+    needed[at] = true;
+    open.push_back(id);
+  };
+  for (NodeId id = 0; id < graph.end(); ++id)
+    if (pass.wanted[static_cast<std::size_t>(id)]) need(id);
+  while (!open.empty()) {
+    const Node& made = graph.at(open.back());
+    open.pop_back();
+    for (std::size_t k = 0; k < made.inputs; ++k) need(made.in[k]);
+  }
+  for (NodeId id = 0; id < graph.end(); ++id)
+    if (needed[static_cast<std::size_t>(id)]) order.push_back(id);
+  return order;
+}
+
 std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass) {
   return UnitBuilder(graph, pass).take();
 }

@@ -24,6 +24,9 @@ struct Pass {
   std::vector<bool> there, wanted;
 };
 
+/// What has to be computed for what is wanted and not there, in order.
+std::vector<NodeId> order_of(const JointGraph& graph, const Pass& pass);
+
 /// Values of pointwise nodes are computed inside of the kernels that read them, unless a call reads
 /// them or they are wanted (torch/_inductor/ir.py, Pointwise and StorageBox). What goes over
 /// as many elements and has something in common is one kernel (torch/_inductor/scheduler.py).

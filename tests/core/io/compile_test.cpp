@@ -77,11 +77,16 @@ std::string problem_of(const std::string& rest, std::string_view model = "qwen2.
 }
 
 TEST(Compile, SaysWhatItCannotEstimate) {
-  EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "deepspeed"})"),
-              HasSubstr("under DeepSpeed"));
+  EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
+                            "framework": {"name": "deepspeed", "zero_stage": 2})"),
+              HasSubstr("in buffers of its own"));
+  EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "deepspeed"},
+                            "parallel": {"sequence": 2})"),
+              HasSubstr("exchanges inside"));
   EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "fsdp2"})"),
               HasSubstr(R"({"scope": "block"})"));
-  EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"}, "framework": {"name": "ddp"})"),
+  EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
+                            "framework": {"name": "ddp", "gradient_as_bucket_view": true})"),
               HasSubstr("CUDA graphs"));
   EXPECT_THAT(problem_of(R"("compile": true, "kernels": "liger", "precision": "bf16-pure",
                             "framework": {"name": "ddp"})"),
@@ -90,6 +95,16 @@ TEST(Compile, SaysWhatItCannotEstimate) {
                             "framework": {"name": "single"})",
                          "qwen2.5-0.5b", "1xH100"),
               HasSubstr("rotation and fused loss among them"));
+}
+
+TEST(Compile, EstimatesEnginesAndCutGraphs) {
+  for (const int stage : {0, 1, 2, 3})
+    EXPECT_EQ(
+        problem_of(fmt::format(
+            R"("compile": true, "framework": {{"name": "deepspeed", "zero_stage": {}}})", stage)),
+        "no error");
+  EXPECT_EQ(problem_of(R"("compile": {"mode": "reduce-overhead"}, "framework": {"name": "ddp"})"),
+            "no error");
 }
 
 TEST(Compile, SaysWhatStops) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "json/document.h"
 #include "kernels/registry.h"
@@ -92,6 +93,25 @@ TEST(Breaks, TheLossIsOutsideAndEmbeddingsAreEager) {
   auto modules = modules_in(model, model.segments.back());
   EXPECT_EQ(modules[0], (std::vector<std::string>{"norm"}));
   EXPECT_EQ(modules[kNone], (std::vector<std::string>{"lm_head"}));
+}
+
+// Hooks around modules: a linear is a graph by itself, and the two sides of a gate are two.
+TEST(Breaks, ModulesAreGraphsOfTheirOwn) {
+  const Model model = qwen3(false);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    const std::vector<std::int32_t> parts = parts_at_modules(segment);
+    const std::vector<Op>& ops = segment.graph.ops();
+    std::map<std::int32_t, std::set<ModuleId>> modules;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (ops[i].module != kNone) modules[parts[i]].insert(ops[i].module);
+      if (ops[i].kind != OpKind::silu) continue;
+      EXPECT_NE(parts[i - 1], parts[i]);
+      EXPECT_NE(parts[i + 1], parts[i]);
+    }
+    EXPECT_EQ(modules.size(), 11u);  // seven linears and four norms
+    for (const auto& [part, in] : modules) EXPECT_EQ(in.size(), 1u);
+  }
 }
 
 }  // namespace
