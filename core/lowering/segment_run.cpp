@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/pipeline/stages.h"
 #include "program/compiled/breaks.h"

@@ -7,6 +7,7 @@
 
 #include "frameworks/registry.h"
 #include "lowering/gradient_flow.h"
+#include "lowering/gradient_uses.h"
 #include "lowering/inference/pass.h"
 #include "lowering/segment_run.h"
 #include "program/compiled/breaks.h"
