@@ -41,6 +41,7 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
 }
 
 double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
+  if (k.recorded) return 0;
   const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
   const double share = view ? host.empty : 1;
   const double wait = waits && launches(k) ? host.launch_wait : 0;

@@ -364,18 +364,21 @@ void CompiledRun::run_pass() {
   writer_.flush();
 }
 
-/// A graph's call takes the host longer than what it starts. A model in one piece has one call a
-/// pass, which is not counted.
+/// A graph's call takes the host longer than what it starts; a recorded one starts all that is in
+/// it. A model in one piece has one call a pass, which is not counted.
 tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
+  const bool recorded = options_.pool == Stream::graphs;
   const bool one_graph = options_.graph_parts == nullptr && options_.traced_whole;
-  if (one_graph || unit.part == kNone || unit.part == open_part_) return list;
-  open_part_ = unit.part;
-  tape::KernelList first;
+  const bool calls = !one_graph && unit.part != kNone && unit.part != open_part_;
+  if (calls) open_part_ = unit.part;
+  tape::KernelList started;
   for (Kernel kernel : list) {
-    if (first.size() == 0) kernel.issue = Issue::graph;
-    first.add(kernel);
+    const bool first = calls && started.size() == 0;
+    if (first) kernel.issue = Issue::graph;
+    kernel.recorded = recorded && !first;
+    started.add(kernel);
   }
-  return first;
+  return started;
 }
 
 /// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
