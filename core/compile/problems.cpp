@@ -46,7 +46,7 @@ Problem graphs_problem(const Plan& plan) {
   if (!plan.compiles_whole())
     return problem(
         "CUDA graphs are estimated for a model that is compiled whole: of blocks each has its own",
-        R"({"mode": "default"}, or {"scope": "model"})");
+        "the default mode, or scope model");
   const FrameworkTraits& framework = traits_of(plan);
   if (!framework.records_graphs(plan))
     return problem(

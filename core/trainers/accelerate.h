@@ -19,7 +19,8 @@ inline constexpr std::array kTransformersOptimizers{
     OwnOptimizer{&adafactor::kDescription, &adafactor_transformers::kDescription}};
 
 /// accelerate 1.15 wraps the forward in autocast and casts what it returns to fp32
-/// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), though not over FSDP2
+/// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), though not over
+/// FSDP2
 /// (_prepare_fsdp2; four histories of allocations have neither), and keeps whole
 /// gradients between micro-batches (no_sync); under FSDP2 it shards embeddings and head apart
 /// (utils/fsdp_utils.py, fsdp2_prepare_model). DDP looks for unused parameters

@@ -206,12 +206,13 @@ TEST(Reserved, KnowsWhatItMissesAtTheHostsPace) {
 /// block, 7.3 % less. Stage 0 with AdamW of PyTorch has no flat copies, and is predicted to have
 /// some.
 TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
-  expect_within(Kind::later, {{"fsdp1", 5.3},
-                              {"fsdp2", 7.4},
-                              {"deepspeed stage 0", 17.1},
-                              {"deepspeed stage 1", 6.9},  // a config's AdamW; else 4.42
-                              {"deepspeed stage 2", 2.3},  // compiled, the first record of its kind; else 1.0
-                              {"deepspeed stage 3", 4.2}});
+  expect_within(Kind::later,
+                {{"fsdp1", 5.3},
+                 {"fsdp2", 7.4},
+                 {"deepspeed stage 0", 17.1},
+                 {"deepspeed stage 1", 6.9},  // a config's AdamW; else 4.42
+                 {"deepspeed stage 2", 2.3},  // compiled, the first record of its kind; else 1.0
+                 {"deepspeed stage 3", 4.2}});
 }
 
 /// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that

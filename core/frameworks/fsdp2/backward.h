@@ -44,11 +44,11 @@ struct Fsdp2Backward {
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
-  const Unit* ahead = nullptr;          ///< that a block gathers: the next one's
-  const Unit* reducing = nullptr;       ///< whose reduction input is alive
-  Gradients gradients;                  ///< unsharded, made by the running block
-  Gradients expert_gradients;           ///< the same of its experts, which are reduced first
-  std::int32_t expert_tensors = 0;      ///< how many have theirs
+  const Unit* ahead = nullptr;      ///< that a block gathers: the next one's
+  const Unit* reducing = nullptr;   ///< whose reduction input is alive
+  Gradients gradients;              ///< unsharded, made by the running block
+  Gradients expert_gradients;       ///< the same of its experts, which are reduced first
+  std::int32_t expert_tensors = 0;  ///< how many have theirs
   bool experts_done = false;
   Gradients root_gradients;
   std::map<const Unit*, Gradients> whole;  ///< that are left, of one layer each

@@ -30,7 +30,7 @@ std::optional<Diagnostic> about_flat_gradients(const ObjectReader& job, const Jo
   if (!traits_of(plan).has_zero || d.zero.stage != 0 || !flat) return std::nullopt;
   constexpr std::int64_t kBytes = 4;  // of an element of the copy
   const std::int64_t more = checked_mul(kBytes, read.model.trainable_count());
-  return Diagnostic{.severity = Severity::warning,
+  return Diagnostic{.severity = Severity::note,
                     .file = job.file(),
                     .key = "zero_optimization.stage",
                     .message = fmt::format(

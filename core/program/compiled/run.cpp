@@ -259,9 +259,8 @@ void CompiledRun::backward() {
   end_backward();
 }
 
-/// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
-/// makes zeros. They live until the pass is over, as autograd's node holds what it was called with
-/// (of a graph apart until that has ended); so does the tensor itself where it is kept.
+/// The gradient of the output is there. AOTAutograd makes zeros for what is returned beside the
+/// loss; autograd's node holds them, and what is kept, until the pass or a graph apart is over.
 void CompiledRun::begin_backward() {
   const ValueId output = view_.graph().output();
   if (output == kNone) return;
@@ -367,15 +366,13 @@ void CompiledRun::run_pass() {
 /// A graph's call takes the host longer than what it starts; a recorded one starts all that is in
 /// it. A model in one piece has one call a pass, which is not counted.
 tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
-  const bool recorded = options_.pool == Stream::graphs;
   const bool one_graph = options_.graph_parts == nullptr && options_.traced_whole;
   const bool calls = !one_graph && unit.part != kNone && unit.part != open_part_;
   if (calls) open_part_ = unit.part;
   tape::KernelList started;
   for (Kernel kernel : list) {
-    const bool first = calls && started.size() == 0;
-    if (first) kernel.issue = Issue::graph;
-    kernel.recorded = recorded && !first;
+    kernel.recorded = options_.pool == Stream::graphs && !(calls && started.size() == 0);
+    if (calls && started.size() == 0) kernel.issue = Issue::graph;
     started.add(kernel);
   }
   return started;

@@ -16,7 +16,11 @@ class SavedTensors {
  public:
   SavedTensors(std::size_t operations, Storages& storages, Offloading& offloading,
                ModuleOffloading& modules)
-      : storages_(storages), offloading_(offloading), modules_(modules), nodes_(operations), begin_(operations) {}
+      : storages_(storages),
+        offloading_(offloading),
+        modules_(modules),
+        nodes_(operations),
+        begin_(operations) {}
 
   /// The node takes a reference, or sends the tensor to the host; nothing for kExternal.
   void save(std::size_t node, StorageId id, const SavedView& view = {});
