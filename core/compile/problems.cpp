@@ -31,6 +31,9 @@ Problem framework_problem(const Plan& plan) {
   if (*most == CompileScope::block && plan.compiles_whole())
     return problem("FSDP2's hooks break the graph of a whole model at each block",
                    R"({"scope": "block"})");
+  if (plan.framework.deepspeed.deepcompile)
+    return problem("DeepCompile's gathers inside of the graph are not estimated",
+                   "false, or a ds_config without compile.deepcompile");
   const Parallel& p = plan.parallel;
   if (p.tensor > 1 || p.expert > 1 || (framework.has_zero && p.sequence > 1))
     return problem("exchanges inside of compiled layers are not estimated",

@@ -83,6 +83,11 @@ TEST(Compile, SaysWhatItCannotEstimate) {
   EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "deepspeed"},
                             "parallel": {"sequence": 2})"),
               HasSubstr("exchanges inside"));
+  EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "deepspeed", "ds_config": {
+                                "train_micro_batch_size_per_gpu": 1,
+                                "zero_optimization": {"stage": 3},
+                                "compile": {"deepcompile": true}}})"),
+              HasSubstr("without compile.deepcompile"));
   EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "fsdp2"})"),
               HasSubstr(R"({"scope": "block"})"));
   EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
