@@ -81,7 +81,7 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
   if (few_bits && runs_fused(model, OpKind::rotary))
     assumed.emplace_back(
         "weights in four bits between Liger-Kernel's functions: no run confirms it yet");
-  else if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
+  else if (few_bits)
     assumed.emplace_back(
         "bitsandbytes 0.50's operators as PyTorch 2.11 compiles them: a run confirms it, and "
         "explains why checkpointing keeps the result of every product");
