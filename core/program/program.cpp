@@ -57,15 +57,17 @@ void ProgramBuilder::free_used_on(Stream user, Category category, std::int64_t b
   program_.events.back().used_on = user;
 }
 
-void ProgramBuilder::alloc_named(Category category, std::int64_t bytes, std::int32_t name) {
+void ProgramBuilder::alloc_named(Category category, std::int64_t bytes, std::int32_t name,
+                                 Stream pool) {
   if (bytes == 0) return;
-  alloc(category, bytes);
+  alloc(category, bytes, pool);
   program_.events.back().name = name;
 }
 
-void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int32_t name) {
+void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int32_t name,
+                                Stream pool) {
   if (bytes == 0) return;
-  free(category, bytes);
+  free(category, bytes, pool);
   program_.events.back().name = name;
 }
 

@@ -238,8 +238,10 @@ class ProgramBuilder {
   /// Of a block that another stream than its pool's works on.
   void free_used_on(Stream user, Category category, std::int64_t bytes,
                     Stream pool = Stream::compute);
-  void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
-  void free_named(Category category, std::int64_t bytes, std::int32_t name);
+  void alloc_named(Category category, std::int64_t bytes, std::int32_t name,
+                   Stream pool = Stream::compute);
+  void free_named(Category category, std::int64_t bytes, std::int32_t name,
+                  Stream pool = Stream::compute);
   /// Not the newest block of that name but the one before.
   void free_older(Category category, std::int64_t bytes, std::int32_t name);
   /// `count` allocations and frees of the table, from number `first` on.

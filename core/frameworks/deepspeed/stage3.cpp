@@ -13,62 +13,38 @@
 namespace shardplan {
 namespace {
 
-/// Forward repeats, cut where the reuse window begins.
-std::vector<SegmentRepeat> cut_forward(const Stage3& z) {
-  std::vector<SegmentRepeat> repeats;
-  for (std::size_t s = 0; s < z.run.segments.size(); ++s) {
-    const std::int64_t repeat = z.run.segments[s].segment->repeat;
-    const GatherPlan::Kept& kept = z.gather.kept(s);
-    const std::int64_t edge = kept.has_edge ? 1 : 0;
-    for (const std::int64_t count : {repeat - kept.kept - edge, edge, kept.kept})
-      if (count > 0) repeats.push_back({s, count});
-  }
-  return repeats;
-}
+/// The passes of a step's micro-batch, layer by layer: each gathers something else ahead.
+struct Passes {
+  std::vector<SegmentRepeat> forward, backward;
+  std::vector<ModuleUse> order;
 
-/// Backward repeats, cut at the window and at the first flush.
-std::vector<SegmentRepeat> cut_backward3(const Stage3& z) {
-  std::vector<SegmentRepeat> repeats;
-  for (std::size_t s = z.run.segments.size(); s-- > 0;) {
-    const std::int64_t repeat = z.run.segments[s].segment->repeat;
-    const GatherPlan::Kept& kept = z.gather.kept(s);
-    std::vector<std::int64_t> at{kept.kept, kept.kept + (kept.has_edge ? 1 : 0), repeat};
-    if (z.schedule.first_flush && z.schedule.first_flush->segment == s) {
-      at.push_back(z.schedule.first_flush->iteration);
-      at.push_back(z.schedule.first_flush->iteration + 1);
-    }
-    std::sort(at.begin(), at.end());
-    std::int64_t from = 0;
-    for (const std::int64_t to : at) {
-      if (to > from) repeats.push_back({s, to - from});
-      from = std::max(from, to);
-    }
+  explicit Passes(const Stage3& z) : forward(single_layers(z.run)) {
+    backward.assign(forward.rbegin(), forward.rend());
+    if (z.gather.gathers()) order = fetch_order(z.model, z.run, forward, backward);
   }
-  return repeats;
-}
+};
 
 /// `first` and `last` of the step's micro-batches.
-void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<SegmentRepeat>& forward,
-                      const std::vector<SegmentRepeat>& backward, bool first, bool last) {
-  std::vector<bool> divided(z.model.parameters.size(), false);
-  GatherHooks ahead(z, forward, {.backward = false, .first = first}, divided);
+void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const Passes& passes, bool first,
+                      bool last) {
+  GatheredTensors gathered(z, passes.order, first);
+  GatherHooks ahead(z, passes.forward, false, gathered);
   b.begin_phase(Phase::forward);
-  ahead.prefetch(b);
-  emit_forward(b, z.model, z.run, forward, ahead);
-  ahead.end_prefetch(b);
+  gathered.begin_pass(b, false);
+  emit_forward(b, z.model, z.run, passes.forward, ahead);
   b.end_phase(Phase::forward);
 
-  GatherHooks back(z, backward, {.backward = true, .first = first}, divided);
+  GatherHooks back(z, passes.backward, true, gathered);
   b.begin_phase(Phase::backward);
   // The model's own pre-backward hook prefetches before the loss is differentiated.
-  if (z.gather.prefetches()) back.fetch_first(b);
-  emit_backward(b, z.model, z.run, backward, back);
-  z.flush(b, z.last_flush());
+  gathered.begin_pass(b, true);
+  emit_backward(b, z.model, z.run, passes.backward, back);
+  back.flush(b);
   z.offload_last(b);
   z.reduce(b, last);
   if (z.offload_optimizer)
     b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
-  b.free(Category::gathered_parameters, z.held_by_nodes(), z.gather_pool());
+  gathered.finish(b);
   b.end_phase(Phase::backward);
 }
 
@@ -193,11 +169,8 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 
-  const std::vector<SegmentRepeat> forward = cut_forward(z);
-  const std::vector<SegmentRepeat> backward = cut_backward3(z);
-  const auto emit = [&](bool first, bool last) {
-    emit_micro_batch(b, z, forward, backward, first, last);
-  };
+  const Passes passes(z);
+  const auto emit = [&](bool first, bool last) { emit_micro_batch(b, z, passes, first, last); };
   const std::int64_t count = plan.workload.gradient_accumulation;
   if (z.distinct_micro_batches()) {
     bool first = true;

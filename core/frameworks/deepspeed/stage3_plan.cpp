@@ -49,32 +49,29 @@ bool Stage3::nodes_hold(ParameterId id) const {
   return !reenters && p.quantized() && gather.used_in_backward(p.module);
 }
 
-std::int64_t Stage3::held_by_nodes() const {
-  std::int64_t bytes = 0;
-  for (const ParameterGroup& g : model.groups)
-    for (std::int32_t i = g.first; i < g.first + g.count; ++i)
-      if (nodes_hold(i))
-        bytes = checked_add(bytes, checked_mul(gather.gathered_bytes(i), g.repeat));
-  return bytes;
-}
-
 std::int64_t Stage3::last_flush() const {
   return e.expert_ranks > 0 ? schedule.most_elements
                             : std::min(zero.reduce_bucket_size, e.trainable);
 }
 
-/// reduce_scatter_coalesced interleaves the bucket into a padded copy and keeps one part;
+/// reduce_scatter_coalesced interleaves the bucket into a padded copy, of which this rank's part
+/// gets the sum; a tensor that is alone and needs no padding is reduced where it is. The part is
+/// cast where gradients add up in another type (stage3.py, __avg_scatter_grads).
 /// all_to_all_quant_reduce takes its tensors one by one and keeps an fp16 part of each.
-void Stage3::flush(ProgramBuilder& b, std::int64_t elements) const {
+void Stage3::flush(ProgramBuilder& b, const ReducedBucket& bucket) const {
+  const std::int64_t elements = bucket.elements;
   // Muon gathers the momentum of the bucket's matrices, beside what it computes for one
   // (_apply_distributed_muon_update).
   if (special_temporaries > 0)
     b.transient(Category::workspace, special_temporaries + e.c * elements);
   if (e.ranks == 1 || !zero.reduce_scatter) return;
   const std::int64_t part = ceil_div(elements, e.ranks);
-  const std::int64_t copy = quantized_reduction ? 2 * part : e.c * round_up(elements, e.ranks);
+  const bool in_place = bucket.tensors == 1 && elements % e.ranks == 0;
+  const std::int64_t interleaved = in_place ? 0 : e.c * round_up(elements, e.ranks);
+  const std::int64_t cast = e.g == e.c ? 0 : e.g * part;
+  const std::int64_t copy = quantized_reduction ? 2 * part : interleaved;
   b.alloc(Category::communication_buffers, copy, reduce_pool());
-  b.transient(Category::communication_buffers, quantized_reduction ? hops.buffers : e.g * part,
+  b.transient(Category::communication_buffers, quantized_reduction ? hops.buffers : cast,
               reduce_pool());
   b.free(Category::communication_buffers, copy, reduce_pool());
 }

@@ -7,6 +7,12 @@
 
 namespace shardplan {
 
+/// Gradients that are reduced together.
+struct ReducedBucket {
+  std::int64_t elements = 0;
+  std::int64_t tensors = 0;
+};
+
 struct Stage3 {
   const Model& model;
   const Plan& plan;
@@ -45,13 +51,10 @@ struct Stage3 {
   /// and a release only gives the parameter another one (partition_parameters.py free_param). What
   /// was gathered in the forward pass lives as long as the graph.
   bool nodes_hold(ParameterId id) const;
-  /// Bytes of all that they hold when the backward pass ends.
-  std::int64_t held_by_nodes() const;
-
   /// What the last bucket of a backward pass holds at most.
   std::int64_t last_flush() const;
-  /// Temporaries of one flush of a bucket with `elements`.
-  void flush(ProgramBuilder& b, std::int64_t elements) const;
+  /// Temporaries of one flush.
+  void flush(ProgramBuilder& b, const ReducedBucket& bucket) const;
   /// Temporaries of the last one where gradients are offloaded.
   void offload_last(ProgramBuilder& b) const;
   /// The traffic of all flushes of a backward pass; `last`: of the step's last one.

@@ -4,6 +4,7 @@
 #include "model/architectures/counted.h"
 #include "model/architectures/images.h"
 #include "model/architectures/towers.h"
+#include "model/layers/rotary.h"
 
 namespace shardplan {
 namespace {
