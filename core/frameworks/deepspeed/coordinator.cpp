@@ -155,11 +155,16 @@ void ParameterCoordinator::wait_for(TensorId t, std::vector<GatherAction>& actio
   if (--bucket.awaited == 0) actions.push_back({GatherAction::Kind::settle, at(t).bucket});
 }
 
-/// __params_to_release: what the queue has given out for a later use stays, and so does what is
-/// used again before `max_reuse_distance` elements of other modules are.
+/// __params_to_release: what the queue has given out for a later use stays, unless that is the very
+/// next call of a module, and so does what is used again before `max_reuse_distance` elements of
+/// other modules are.
 bool ParameterCoordinator::stays(TensorId t) {
   const Tensor& tensor = at(t);
   if (tensor.looked_at > next_) return true;
+  if (tensor.looked_at == next_) {
+    const ModuleUse& again = order_[static_cast<std::size_t>(next_)];
+    if (again.begins_pass || again.containers > 0) return true;
+  }
   const auto again = std::lower_bound(tensor.uses.begin(), tensor.uses.end(), next_);
   if (again == tensor.uses.end()) return false;
   return before_[static_cast<std::size_t>(*again)] - before_[static_cast<std::size_t>(next_)] <

@@ -52,8 +52,8 @@ class Recorder {
   }
   void fetch(ProgramBuilder&, ModuleId id) {
     const std::string_view name = model_.modules[static_cast<std::size_t>(id)].name;
-    order_.push_back({id, layer_, entered_.enter(name, new_layer_)});
-    new_layer_ = false;
+    order_.push_back({id, layer_, entered_.enter(name, new_layer_), begins_});
+    new_layer_ = begins_ = false;
   }
 
  private:
@@ -62,7 +62,7 @@ class Recorder {
   std::vector<ModuleUse>& order_;
   EnteredModules entered_;
   std::int64_t layer_ = 0;
-  bool new_layer_ = true;
+  bool new_layer_ = true, begins_ = true;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct ModuleUse {
   std::int64_t layer = 0;  ///< which iteration of its segment
   /// Modules without parameters of their own that are entered before it: its block, its attention.
   std::int32_t containers = 0;
+  bool begins_pass = false;  ///< the whole model is entered before it, too
 };
 
 /// Tells which iteration of a segment each repeat runs. All repeats are of one iteration.
