@@ -77,6 +77,13 @@ void ProgramBuilder::free_older(Category category, std::int64_t bytes, std::int3
   program_.events.back().older = true;
 }
 
+void ProgramBuilder::free_oldest(Category category, std::int64_t bytes, std::int32_t name,
+                                 Stream pool) {
+  if (bytes == 0) return;
+  free_named(category, bytes, name, pool);
+  program_.events.back().oldest = true;
+}
+
 void ProgramBuilder::blocks(std::int32_t first, std::int64_t count) {
   if (count == 0) return;
   Event e;

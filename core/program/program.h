@@ -108,6 +108,7 @@ struct Event {
   std::string_view what;                               ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
   bool older = false;             ///< free: not the newest block of that name but the one before
+  bool oldest = false;            ///< free: the oldest block of that name and size
   bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 
@@ -244,6 +245,9 @@ class ProgramBuilder {
                   Stream pool = Stream::compute);
   /// Not the newest block of that name but the one before.
   void free_older(Category category, std::int64_t bytes, std::int32_t name);
+  /// The oldest block of that name and size.
+  void free_oldest(Category category, std::int64_t bytes, std::int32_t name,
+                   Stream pool = Stream::compute);
   /// `count` allocations and frees of the table, from number `first` on.
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.

@@ -39,6 +39,10 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         free_named(row);
         ++at_;
         break;
+      case Kind::free_oldest:
+        free_oldest(row);
+        ++at_;
+        break;
       case Kind::free_size:
         free_size(row);
         ++at_;
@@ -229,6 +233,17 @@ void BlockRun::free_named(const BlockRow& row) {
   give_back(*at, row);
   if (from_end == 2) *at = stack.back();
   stack.pop_back();
+}
+
+void BlockRun::free_oldest(const BlockRow& row) {
+  std::vector<Live>& stack = stacks_[static_cast<std::size_t>(row.number)];
+  const auto oldest = std::ranges::find_if(stack, [&](const Live& live) {
+    return live.bytes == row.amount && live.stream == row.stream;
+  });
+  assert(oldest != stack.end() && "freed before it was allocated");
+  if (oldest == stack.end()) return;
+  give_back(*oldest, row);
+  stack.erase(oldest);
 }
 
 void BlockRun::free_size(const BlockRow& row) {

@@ -70,6 +70,7 @@ class ScriptWriter {
     const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
                       : e.name == kUnnamed        ? Kind::free_size
                       : e.older                   ? Kind::free_older
+                      : e.oldest                  ? Kind::free_oldest
                                                   : Kind::free_newest;
     BlockRow& row = script_.rows[add(kind, stack_of(e), e.bytes)];
     row.stream = e.stream;

@@ -16,6 +16,7 @@ struct BlockRow {
     alloc,        ///< onto a stack of live blocks
     free_newest,  ///< of a stack whose blocks have a name of their own
     free_older,   ///< the one before the newest
+    free_oldest,  ///< the oldest of this size and stream
     free_size,    ///< of a stack without a name: the newest of this size and stream
     begin_step,   ///< before the first one, what building left cached may be given back
     begin_phase,

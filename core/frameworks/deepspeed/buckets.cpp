@@ -55,12 +55,14 @@ class Scheduler {
       const std::int64_t skipped =
           std::min(std::max<std::int64_t>(capacity_ - filled_, 0) / size, limit - i);
       filled_ += skipped * size;
+      tensors_ += skipped * static_cast<std::int64_t>(arrivals.size());
       i += skipped;
       if (i == repeat) return;
       for (const Arrival& a : arrivals) {
         const bool fits = filled_ + a.numel <= capacity_ && a.apart == apart_;
         if (filled_ > 0 && !fits) flush({segment, i, a.id});
         filled_ += a.numel;
+        ++tensors_;
         apart_ = a.apart;
         owned_ = owned_ || a.owned.contains(i);
       }
@@ -70,8 +72,8 @@ class Scheduler {
   BucketSchedule finish() {
     if (filled_ > 0) {
       ++schedule_.flushes;
-      if (!schedule_.first_flush) schedule_.first_elements = filled_;
-      schedule_.most_elements = std::max(schedule_.most_elements, filled_);
+      note_bucket();
+      schedule_.last = {filled_, tensors_};
       if (divides_ && divides_(flushed_, flushed_ + filled_))
         schedule_.last_divided_elements = filled_;
     }
@@ -79,26 +81,31 @@ class Scheduler {
   }
 
  private:
+  void note_bucket() {
+    const FlushedBucket bucket{filled_, tensors_};
+    if (!schedule_.first_flush) schedule_.first = bucket;
+    if (tensors_ > 1 && filled_ > schedule_.fullest.elements) schedule_.fullest = bucket;
+    schedule_.most_elements = std::max(schedule_.most_elements, filled_);
+  }
+
   void flush(const BackwardPlace& place) {
     ++schedule_.flushes;
-    if (!schedule_.first_flush) {
-      schedule_.first_flush = place;
-      schedule_.first_elements = filled_;
-    }
+    note_bucket();
+    if (!schedule_.first_flush) schedule_.first_flush = place;
     if (owned_ && !schedule_.first_own) schedule_.first_own = place;
     if (divides_ && !schedule_.first_divided && divides_(flushed_, flushed_ + filled_)) {
       schedule_.first_divided = place;
       schedule_.divided_elements = filled_;
     }
-    schedule_.most_elements = std::max(schedule_.most_elements, filled_);
     flushed_ += filled_;
-    filled_ = 0;
+    filled_ = tensors_ = 0;
     owned_ = false;
   }
 
   std::int64_t capacity_;
   const std::function<bool(std::int64_t, std::int64_t)>& divides_;
   std::int64_t filled_ = 0;
+  std::int64_t tensors_ = 0;
   std::int64_t flushed_ = 0;  ///< elements of all flushes until now
   bool apart_ = false;        ///< it holds experts alone
   bool owned_ = false;        ///< the bucket has a gradient of this rank's partition

@@ -18,14 +18,22 @@ struct BackwardPlace {
   ParameterId before = kNone;  ///< the gradient that does not fit any more
 };
 
+/// What a flush finds in the bucket.
+struct FlushedBucket {
+  std::int64_t elements = 0;
+  std::int64_t tensors = 0;
+};
+
 struct BucketSchedule {
   /// The first flush that happens while the backward pass runs: where most activations are alive.
   /// Absent when everything fits in one bucket that is flushed after the backward pass.
   std::optional<BackwardPlace> first_flush;
   /// The first gradient of all: where the bucket comes into being.
   std::optional<BackwardPlace> first_gradient;
-  std::int64_t first_elements = 0;  ///< in the bucket at the first flush
-  std::int64_t most_elements = 0;   ///< at any
+  FlushedBucket first;    ///< at the first flush
+  FlushedBucket last;     ///< at the one after the backward pass
+  FlushedBucket fullest;  ///< of several tensors, at any
+  std::int64_t most_elements = 0;  ///< at any
   /// The flush that first carries a gradient of this rank's partition; absent: after backward.
   std::optional<BackwardPlace> first_own;
   /// The first flush within the backward pass that goes to several ranks, and its elements.

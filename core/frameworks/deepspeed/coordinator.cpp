@@ -12,6 +12,7 @@ TensorTable::TensorTable(const Model& model) : place_(model.parameters.size()) {
           place_[static_cast<std::size_t>(id)] = {static_cast<TensorId>(parameter_.size()),
                                                   group.repeat > 1 ? group.count : 0};
         parameter_.push_back(id);
+        layer_.push_back(layer);
       }
 }
 
@@ -20,23 +21,25 @@ TensorId TensorTable::of(ParameterId id, std::int64_t layer) const {
   return place.first + static_cast<TensorId>(layer) * place.step;
 }
 
-ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<ModuleUse>& order,
+ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
                                            bool first)
     : z_(z),
-      order_(order),
       first_(first),
       tensors_(z.model),
       state_(static_cast<std::size_t>(tensors_.size())),
       divided_(state_.size(), false) {
   std::int64_t before = 0;
-  for (std::size_t use = 0; use < order.size(); ++use) {
+  for (const ModuleEvent& event : order) {
+    if (event.release) continue;
+    const auto use = static_cast<std::int64_t>(uses_.size());
+    uses_.push_back(event);
     before_.push_back(before);
     for (const ParameterId id :
-         z.model.modules[static_cast<std::size_t>(order[use].module)].parameters)
+         z.model.modules[static_cast<std::size_t>(event.module)].parameters)
       before += z.model.parameters[static_cast<std::size_t>(id)].numel;
-    for (const TensorId t : tensors_of(order[use].module, order[use].layer)) {
-      queue_.push_back({t, static_cast<std::int64_t>(use)});
-      at(t).uses.push_back(static_cast<std::int64_t>(use));
+    for (const TensorId t : tensors_of(event.module, event.layer)) {
+      queue_.push_back({t, use});
+      at(t).uses.push_back(use);
     }
   }
 }
@@ -62,12 +65,15 @@ std::vector<GatherAction> ParameterCoordinator::begin_pass() {
 
 std::vector<GatherAction> ParameterCoordinator::use() {
   std::vector<GatherAction> actions;
-  const ModuleUse& used = order_[static_cast<std::size_t>(next_)];
+  const ModuleEvent& used = uses_[static_cast<std::size_t>(next_)];
   for (std::int32_t i = 0; i < used.containers; ++i) prefetch(actions);
   const std::vector<TensorId> tensors = tensors_of(used.module, used.layer);
   std::vector<TensorId> away;
   for (const TensorId t : tensors)
-    if (at(t).status == Status::away) away.push_back(t);
+    if (at(t).status == Status::away) {
+      away.push_back(t);
+      at(t).wanted = next_;
+    }
   gather(std::move(away), actions);
   std::size_t unseen = 0;
   for (const TensorId t : tensors) {
@@ -96,6 +102,7 @@ void ParameterCoordinator::prefetch(std::vector<GatherAction>& actions) {
     if (at(t).status != Status::away || std::find(ahead.begin(), ahead.end(), t) != ahead.end())
       continue;
     ahead.push_back(t);
+    at(t).wanted = queue_[head_ - 1].use;
     elements += parameter(t).numel;
   }
   gather(std::move(ahead), actions);
@@ -125,9 +132,12 @@ std::vector<GatherBucket> ParameterCoordinator::calls(std::vector<TensorId> tens
     GatherBucket& bucket = calls.emplace_back();
     bucket.tensors.assign(tensors.begin(), others);
     bucket.awaited = others - tensors.begin();
-    bucket.set.stored = !parameter(first).trainable && z_.zero.quantized_nontrainable_weights;
-    bucket.set.secondary = has_secondary(first);
-    for (const TensorId t : bucket.tensors) bucket.set.ids.push_back(tensors_.parameter(t));
+    bucket.call.set.stored = !parameter(first).trainable && z_.zero.quantized_nontrainable_weights;
+    bucket.call.set.secondary = has_secondary(first);
+    for (const TensorId t : bucket.tensors) {
+      bucket.call.set.ids.push_back(tensors_.parameter(t));
+      bucket.call.for_backward.push_back(for_backward(t));
+    }
     tensors.erase(tensors.begin(), others);
   }
   return calls;
@@ -162,7 +172,7 @@ bool ParameterCoordinator::stays(TensorId t) {
   const Tensor& tensor = at(t);
   if (tensor.looked_at > next_) return true;
   if (tensor.looked_at == next_) {
-    const ModuleUse& again = order_[static_cast<std::size_t>(next_)];
+    const ModuleEvent& again = uses_[static_cast<std::size_t>(next_)];
     if (again.begins_pass || again.containers > 0) return true;
   }
   const auto again = std::lower_bound(tensor.uses.begin(), tensor.uses.end(), next_);

@@ -20,6 +20,7 @@ class TensorTable {
   explicit TensorTable(const Model& model);
   TensorId of(ParameterId id, std::int64_t layer) const;
   ParameterId parameter(TensorId t) const { return parameter_[static_cast<std::size_t>(t)]; }
+  std::int64_t layer(TensorId t) const { return layer_[static_cast<std::size_t>(t)]; }
   std::int32_t size() const { return static_cast<std::int32_t>(parameter_.size()); }
 
  private:
@@ -29,11 +30,18 @@ class TensorTable {
   };
   std::vector<Place> place_;             ///< by parameter
   std::vector<ParameterId> parameter_;  ///< by tensor
+  std::vector<std::int64_t> layer_;
 };
 
-/// Tensors that one call gathers: they arrive together, when a module waits for one of them.
-struct GatherBucket {
+/// What one call gathers.
+struct GatherCall {
   GatherSet set;
+  std::vector<bool> for_backward;  ///< by tensor: which pass uses it first
+};
+
+/// Tensors of one call: they arrive together, when a module waits for one of them.
+struct GatherBucket {
+  GatherCall call;
   std::vector<TensorId> tensors;
   std::int64_t awaited = 0;  ///< tensors that no module has waited for
   bool arrived = false;
@@ -53,7 +61,7 @@ class ParameterCoordinator {
  public:
   /// `order`: of a micro-batch. `first`: of the step's first micro-batch, which makes the secondary
   /// shards of trainable parameters.
-  ParameterCoordinator(const Stage3& z, const std::vector<ModuleUse>& order, bool first);
+  ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order, bool first);
 
   /// The whole model is entered.
   std::vector<GatherAction> begin_pass();
@@ -64,6 +72,10 @@ class ParameterCoordinator {
 
   /// `tensors` by the calls that gather them.
   std::vector<GatherBucket> calls(std::vector<TensorId> tensors) const;
+  /// The pass that a tensor was gathered for is the backward pass.
+  bool for_backward(TensorId t) const {
+    return uses_[static_cast<std::size_t>(state_[static_cast<std::size_t>(t)].wanted)].backward;
+  }
 
   const GatherBucket& bucket(std::size_t i) const { return buckets_[i]; }
   const TensorTable& tensors() const { return tensors_; }
@@ -79,6 +91,7 @@ class ParameterCoordinator {
     Status status = Status::away;
     std::int32_t users = 0;       ///< modules that are at work with it
     std::int64_t looked_at = -1;  ///< the last use that the queue has given out
+    std::int64_t wanted = 0;        ///< the use that it was gathered for
     std::size_t bucket = 0;
     std::vector<std::int64_t> uses;  ///< numbers of uses in the order
   };
@@ -99,8 +112,8 @@ class ParameterCoordinator {
   void prefetch(std::vector<GatherAction>& actions);
 
   const Stage3& z_;
-  const std::vector<ModuleUse>& order_;
   bool first_;
+  std::vector<ModuleEvent> uses_;
   TensorTable tensors_;
   std::vector<Tensor> state_;
   std::vector<bool> divided_;

@@ -43,54 +43,72 @@ class EnteredModules {
 /// The hooks of a pass that only notes what is used.
 class Recorder {
  public:
-  Recorder(const Model& model, LayerCounter layers, std::vector<ModuleUse>& order)
-      : model_(model), layers_(std::move(layers)), order_(order) {}
+  Recorder(const Model& model, const ModelRun& run, bool backward, std::vector<ModuleEvent>& order)
+      : model_(model),
+        run_(run),
+        repeats_(single_layers(run, backward)),
+        backward_(backward),
+        order_(order),
+        reached_(run.segments.size(), 0) {}
+
+  const std::vector<SegmentRepeat>& repeats() const { return repeats_; }
 
   void enter(ProgramBuilder&, std::size_t k) {
-    layer_ = layers_.enter(k);
+    repeat_ = k;
+    const std::size_t segment = repeats_[k].segment;
+    const std::int64_t reached = reached_[segment]++;
+    layer_ = backward_ ? run_.segments[segment].segment->repeat - 1 - reached : reached;
     new_layer_ = true;
   }
   void fetch(ProgramBuilder&, ModuleId id) {
     const std::string_view name = model_.modules[static_cast<std::size_t>(id)].name;
-    order_.push_back({id, layer_, entered_.enter(name, new_layer_), begins_});
+    note(id, false);
+    order_.back().containers = entered_.enter(name, new_layer_);
+    order_.back().begins_pass = begins_;
     new_layer_ = begins_ = false;
   }
+  void release(ProgramBuilder&, ModuleId id) { note(id, true); }
 
  private:
+  void note(ModuleId id, bool release) {
+    order_.push_back({.module = id,
+                      .layer = layer_,
+                      .release = release,
+                      .backward = backward_,
+                      .repeat = repeat_});
+  }
+
   const Model& model_;
-  LayerCounter layers_;
-  std::vector<ModuleUse>& order_;
+  const ModelRun& run_;
+  std::vector<SegmentRepeat> repeats_;
+  bool backward_;
+  std::vector<ModuleEvent>& order_;
+  std::vector<std::int64_t> reached_;  ///< iterations, by segment
   EnteredModules entered_;
+  std::size_t repeat_ = 0;
   std::int64_t layer_ = 0;
   bool new_layer_ = true, begins_ = true;
 };
 
 }  // namespace
 
-std::int64_t LayerCounter::enter(std::size_t k) {
-  const SegmentRepeat& repeat = repeats_[k];
-  const std::int64_t reached = reached_[repeat.segment]++;
-  return backward_ ? run_.segments[repeat.segment].segment->repeat - 1 - reached : reached;
-}
-
-std::vector<SegmentRepeat> single_layers(const ModelRun& run) {
+std::vector<SegmentRepeat> single_layers(const ModelRun& run, bool backward) {
   std::vector<SegmentRepeat> repeats;
   for (std::size_t s = 0; s < run.segments.size(); ++s)
     repeats.insert(repeats.end(), static_cast<std::size_t>(run.segments[s].segment->repeat),
                    {s, 1});
+  if (backward) std::ranges::reverse(repeats);
   return repeats;
 }
 
-std::vector<ModuleUse> fetch_order(const Model& model, const ModelRun& run,
-                                   const std::vector<SegmentRepeat>& forward,
-                                   const std::vector<SegmentRepeat>& backward) {
-  std::vector<ModuleUse> order;
+std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run) {
+  std::vector<ModuleEvent> order;
   Program notes;
   ProgramBuilder b(notes);
-  Recorder ahead(model, {run, forward, false}, order);
-  emit_forward(b, model, run, forward, ahead);
-  Recorder back(model, {run, backward, true}, order);
-  emit_backward(b, model, run, backward, back);
+  Recorder ahead(model, run, false, order);
+  emit_forward(b, model, run, ahead.repeats(), ahead);
+  Recorder back(model, run, true, order);
+  emit_backward(b, model, run, back.repeats(), back);
   return order;
 }
 

@@ -16,18 +16,28 @@ constexpr std::int32_t kFetchEvents = 0, kReduceEvents = 1;
 
 }  // namespace
 
-GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repeats, bool backward,
+GatherHooks::GatherHooks(const Stage3& z, const GatherSchedule& schedule, bool backward,
                          GatheredTensors& gathered)
     : z_(z),
+      schedule_(schedule),
+      backward_(backward),
       gathered_(gathered),
-      layers_(z.run, repeats, backward),
-      uses_(z.model, z.run, repeats) {}
+      uses_(z.model, z.run, schedule.repeats(backward)),
+      reached_(z.run.segments.size(), 0) {}
 
-void GatherHooks::enter(ProgramBuilder&, std::size_t k) { layer_ = layers_.enter(k); }
+void GatherHooks::enter(ProgramBuilder&, std::size_t k) {
+  const std::vector<SegmentRepeat>& repeats = schedule_.repeats(backward_);
+  if (k > 0) reached_[repeats[repeat_].segment] += repeats[repeat_].count;
+  repeat_ = k;
+}
+
+void GatherHooks::begin(ProgramBuilder&) { event_ = schedule_.begin(backward_, repeat_); }
 
 void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   if (!z_.gather.gathers()) return;
-  for (const GatherBucket& call : gathered_.use(b, id, layer_)) await_gather(b, call.set);
+  const ModuleGathers& gathers = schedule_.at(event_++);
+  gathered_.use(b, id, gathers);
+  for (const GatherSet& set : gathers.awaited) await_gather(b, set);
 }
 
 void GatherHooks::await_gather(ProgramBuilder& b, const GatherSet& set) const {
@@ -103,7 +113,7 @@ void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t pay
 
 void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   calls_ += kModuleCalls;  // one rank alone has the hooks too
-  if (z_.gather.gathers()) gathered_.release(b, id, layer_);
+  if (z_.gather.gathers()) gathered_.release(b, id, schedule_.at(event_++));
 }
 
 void GatherHooks::end(ProgramBuilder& b) {
@@ -111,29 +121,26 @@ void GatherHooks::end(ProgramBuilder& b) {
   calls_ = 0;
 }
 
-/// The bucket goes before a gradient that it has no room for; experts have buckets of their own
-/// (stage3.py, reduce_independent_p_g_buckets_and_remove_grads).
 void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
   const GradientUse use = uses_.next(id);
   if (waits(use)) return emit_waiting(b, use, bytes);
-  const Parameter& p = z_.model.parameters[static_cast<std::size_t>(id)];
-  const bool expert = z_.e.expert_ranks > 0 && p.kind == ParameterKind::expert;
-  const bool fits =
-      bucket_.elements + p.numel <= z_.zero.reduce_bucket_size && expert == of_experts_;
-  const bool flushes = bucket_.elements > 0 && !fits;
-  calls_ += kGradientCalls + (flushes ? kFlushCalls : 0);
+  calls_ += kGradientCalls + flush_calls(id);
   b.alloc(Category::gradients, bytes);
-  if (flushes) flush(b);
-  bucket_.elements += p.numel;
-  ++bucket_.tensors;
-  of_experts_ = expert;
+  const SegmentRepeat& repeat = schedule_.repeats(backward_)[repeat_];
+  const auto& first = z_.schedule.first_flush;
+  if (first && first->before == id && first->segment == repeat.segment &&
+      first->iteration == reached_[first->segment] && repeat.count == 1)
+    z_.flush(b, z_.schedule.first);
   free_gradient(b, id, bytes);
   if (use == GradientUse::last) b.free(Category::gradients, bytes);
 }
 
-void GatherHooks::flush(ProgramBuilder& b) {
-  z_.flush(b, bucket_);
-  bucket_ = {};
+/// The bucket goes before a gradient that it has no room for.
+std::int32_t GatherHooks::flush_calls(ParameterId id) {
+  const std::int64_t elements = z_.model.parameters[static_cast<std::size_t>(id)].numel;
+  const bool flushes = bucket_ > 0 && bucket_ + elements > z_.zero.reduce_bucket_size;
+  bucket_ = elements + (flushes ? 0 : bucket_);
+  return flushes ? kFlushCalls : 0;
 }
 
 /// The reduction's stream copies a gradient into the bucket after what made it

@@ -8,23 +8,22 @@
 
 namespace shardplan {
 
-/// Fetches and releases parameters around modules. All repeats are of one iteration.
+/// Fetches and releases parameters around modules, as `schedule` says; `gathered`: of the
+/// micro-batch, for both passes.
 class GatherHooks {
  public:
   static constexpr bool kOrdersKernels = true;
 
-  /// `gathered`: of the micro-batch, for both passes.
-  GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repeats, bool backward,
+  GatherHooks(const Stage3& z, const GatherSchedule& schedule, bool backward,
               GatheredTensors& gathered);
 
   void enter(ProgramBuilder& b, std::size_t k);
+  void begin(ProgramBuilder& b);
   void fetch(ProgramBuilder& b, ModuleId id);
   void release(ProgramBuilder& b, ModuleId id);
   /// The engine's work for the releases and gradients of one iteration.
   void end(ProgramBuilder& b);
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
-  /// What is in the bucket goes.
-  void flush(ProgramBuilder& b);
 
  private:
   /// What the gathers of a module's parameters take: the host's calls, the traffic and the wait.
@@ -34,14 +33,18 @@ class GatherHooks {
   void await_fetch(ProgramBuilder& b, const GatherSet& set) const;
   void free_gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) const;
 
+  std::int32_t flush_calls(ParameterId id);
+
   const Stage3& z_;
+  const GatherSchedule& schedule_;
+  bool backward_;
   GatheredTensors& gathered_;
-  LayerCounter layers_;
   GradientUses uses_;
-  std::int64_t layer_ = 0;
-  std::int32_t calls_ = 0;  ///< of the engine, in this iteration
-  ReducedBucket bucket_;
-  bool of_experts_ = false;  ///< what the bucket has
+  std::vector<std::int64_t> reached_;  ///< iterations, by segment
+  std::size_t repeat_ = 0;
+  std::size_t event_ = 0;    ///< the next of the schedule
+  std::int32_t calls_ = 0;   ///< of the engine, in this iteration
+  std::int64_t bucket_ = 0;  ///< elements of gradients in it
 };
 
 }  // namespace shardplan

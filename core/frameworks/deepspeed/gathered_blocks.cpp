@@ -13,24 +13,25 @@ bool made_late(const GatherBytes& bytes) { return bytes.received > 0 || bytes.ea
 
 }  // namespace
 
-GatheredBlocks::GatheredBlocks(const Stage3& z, const TensorTable& tensors, Steps steps)
+GatheredBlocks::GatheredBlocks(const Stage3& z, Steps steps)
     : z_(z),
-      tensors_(tensors),
       steps_(steps),
       first_name_(detail::slot_base(z.run, z.run.segments.size())),
-      b_(part_),
-      held_(static_cast<std::size_t>(tensors.size())) {}
+      b_(part_) {}
 
-std::int32_t GatheredBlocks::name(std::size_t bucket, int part) const {
-  return first_name_ + tensors_.size() + static_cast<std::int32_t>(bucket) * kParts + part;
+/// All layers' tensors of a parameter, in the order in which they were gathered for a pass.
+std::int32_t GatheredBlocks::name(ParameterId id, bool for_backward) const {
+  return first_name_ + kParts + 2 * id + (for_backward ? 1 : 0);
 }
+
+std::int32_t GatheredBlocks::name(int part) const { return first_name_ + part; }
 
 void GatheredBlocks::alloc(Category category, std::int64_t bytes, std::int32_t name) {
   b_.alloc_named(category, bytes, name, z_.gather_pool());
 }
 
 void GatheredBlocks::free(Category category, std::int64_t bytes, std::int32_t name) {
-  b_.free_named(category, bytes, name, z_.gather_pool());
+  b_.free_oldest(category, bytes, name, z_.gather_pool());
 }
 
 /// partition_parameters.py _all_gather_dtype and _all_gather_sequential: ds_tensor.to(device), in
@@ -44,74 +45,69 @@ std::vector<std::int64_t> GatheredBlocks::brought_shards(const GatherSet& set) c
   return bytes;
 }
 
-void GatheredBlocks::make(const GatherBucket& bucket) {
-  for (const TensorId t : bucket.tensors) {
-    Held& held = held_[static_cast<std::size_t>(t)];
-    ++held.blocks;
-    held.from_forward = !backward_;
-    alloc(Category::gathered_parameters, z_.gather.gathered_bytes(tensors_.parameter(t)),
-          first_name_ + t);
-  }
+void GatheredBlocks::make(const GatherCall& call) {
+  for (std::size_t i = 0; i < call.set.ids.size(); ++i)
+    alloc(Category::gathered_parameters, z_.gather.gathered_bytes(call.set.ids[i]),
+          name(call.set.ids[i], call.for_backward[i]));
 }
 
 /// Shards on the host come first. Several are copied into the buffer of all ranks and go; one is
 /// what the gather sends, which it holds until it has arrived.
-void GatheredBlocks::gather(const GatherBucket& bucket, std::size_t number) {
-  const GatherBytes bytes = z_.gather.bytes_of(bucket.set);
-  const std::vector<std::int64_t> brought = brought_shards(bucket.set);
-  alloc(Category::gathered_parameters, bytes.received, name(number, kReceived));
+void GatheredBlocks::gather(const GatherCall& call) {
+  const GatherBytes bytes = z_.gather.bytes_of(call.set);
+  const std::vector<std::int64_t> brought = brought_shards(call.set);
+  alloc(Category::gathered_parameters, bytes.received, name(kReceived));
   if (brought.size() > 1) {
     for (const std::int64_t shard : brought)
       b_.alloc(Category::communication_buffers, shard, z_.gather_pool());
     for (const std::int64_t shard : brought)
       b_.free(Category::communication_buffers, shard, z_.gather_pool());
   }
-  if (!made_late(bytes)) make(bucket);
+  if (!made_late(bytes)) make(call);
   if (brought.size() == 1)
-    alloc(Category::communication_buffers, brought.front(), name(number, kSent));
-  alloc(Category::communication_buffers, bytes.early, name(number, kReceived));
+    alloc(Category::communication_buffers, brought.front(), name(kSent));
+  alloc(Category::communication_buffers, bytes.early, name(kReceived));
   b_.transient(Category::communication_buffers, bytes.copies, z_.gather_pool());
-  alloc(Category::communication_buffers, bytes.own, name(number, kSent));
+  alloc(Category::communication_buffers, bytes.own, name(kSent));
 }
 
-void GatheredBlocks::arrive(const GatherBucket& bucket, std::size_t number) {
-  const GatherBytes bytes = z_.gather.bytes_of(bucket.set);
-  const std::vector<std::int64_t> brought = brought_shards(bucket.set);
+void GatheredBlocks::arrive(const GatherCall& call) {
+  const GatherBytes bytes = z_.gather.bytes_of(call.set);
+  const std::vector<std::int64_t> brought = brought_shards(call.set);
   if (brought.size() == 1)
-    free(Category::communication_buffers, brought.front(), name(number, kSent));
-  free(Category::communication_buffers, bytes.own, name(number, kSent));
-  alloc(Category::gathered_parameters, bytes.widened, name(number, kWidened));
-  if (made_late(bytes)) make(bucket);
+    free(Category::communication_buffers, brought.front(), name(kSent));
+  free(Category::communication_buffers, bytes.own, name(kSent));
+  alloc(Category::gathered_parameters, bytes.widened, name(kWidened));
+  if (made_late(bytes)) make(call);
   b_.transient(Category::gathered_parameters, bytes.cast, z_.gather_pool());
-  free(Category::communication_buffers, bytes.early, name(number, kReceived));
+  free(Category::communication_buffers, bytes.early, name(kReceived));
 }
 
-void GatheredBlocks::settle(const GatherBucket& bucket, std::size_t number) {
-  const GatherBytes bytes = z_.gather.bytes_of(bucket.set);
-  free(Category::gathered_parameters, bytes.received, name(number, kReceived));
-  free(Category::gathered_parameters, bytes.widened, name(number, kWidened));
-}
-
-void GatheredBlocks::drop(TensorId t) {
-  --held_[static_cast<std::size_t>(t)].blocks;
-  b_.free_named(Category::gathered_parameters,
-                z_.gather.gathered_bytes(tensors_.parameter(t)), first_name_ + t,
-                z_.gather_pool());
-  part_.events.back().used_on = Stream::compute;
+void GatheredBlocks::settle(const GatherCall& call) {
+  const GatherBytes bytes = z_.gather.bytes_of(call.set);
+  free(Category::gathered_parameters, bytes.received, name(kReceived));
+  free(Category::gathered_parameters, bytes.widened, name(kWidened));
 }
 
 /// The kernels that were given until now still read what goes (free_param). What a node of the
-/// graph refers to stays as long as the graph.
-void GatheredBlocks::release(const std::vector<TensorId>& tensors) {
-  for (const TensorId t : tensors)
-    if (!held_[static_cast<std::size_t>(t)].from_forward ||
-        !z_.nodes_hold(tensors_.parameter(t)))
-      drop(t);
+/// graph refers to stays as long as the graph. A pass lets tensors go in the order in which they
+/// were gathered for it; what the forward pass left comes back to the backward pass newest first.
+void GatheredBlocks::release(const ReleasedTensor& tensor, bool backward) {
+  if (!tensor.for_backward && z_.nodes_hold(tensor.id)) return;
+  const std::int64_t bytes = z_.gather.gathered_bytes(tensor.id);
+  const std::int32_t of = name(tensor.id, tensor.for_backward);
+  if (backward && !tensor.for_backward)
+    b_.free_named(Category::gathered_parameters, bytes, of, z_.gather_pool());
+  else
+    b_.free_oldest(Category::gathered_parameters, bytes, of, z_.gather_pool());
+  part_.events.back().used_on = Stream::compute;
 }
 
-void GatheredBlocks::finish() {
-  for (TensorId t = 0; t < tensors_.size(); ++t)
-    while (held_[static_cast<std::size_t>(t)].blocks > 0) drop(t);
+void GatheredBlocks::drop_held() {
+  for (const ParameterGroup& group : z_.model.groups)
+    for (ParameterId id = group.first; id < group.first + group.count; ++id)
+      for (std::int64_t layer = 0; z_.nodes_hold(id) && layer < group.repeat; ++layer)
+        free(Category::gathered_parameters, z_.gather.gathered_bytes(id), name(id, false));
 }
 
 void GatheredBlocks::put(ProgramBuilder& b) {

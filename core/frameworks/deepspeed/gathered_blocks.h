@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "frameworks/deepspeed/coordinator.h"
+#include "frameworks/deepspeed/gather_schedule.h"
 
 namespace shardplan {
 
@@ -15,42 +15,32 @@ class GatheredBlocks {
  public:
   enum class Steps : std::uint8_t { first, later };
 
-  GatheredBlocks(const Stage3& z, const TensorTable& tensors, Steps steps);
+  GatheredBlocks(const Stage3& z, Steps steps);
 
-  /// `number`: of the bucket, which no other has that is under way.
-  void gather(const GatherBucket& bucket, std::size_t number);
-  void arrive(const GatherBucket& bucket, std::size_t number);
-  void settle(const GatherBucket& bucket, std::size_t number);
-  void release(const std::vector<TensorId>& tensors);
-  /// From here on the backward pass runs.
-  void turn() { backward_ = true; }
-  /// The micro-batch is over: what is there still goes.
-  void finish();
+  void gather(const GatherCall& call);
+  void arrive(const GatherCall& call);
+  void settle(const GatherCall& call);
+  /// `backward`: by that pass.
+  void release(const ReleasedTensor& tensor, bool backward);
+  /// The graph is gone: what its nodes held of the forward pass goes.
+  void drop_held();
   /// Puts what was noted behind what `b` has.
   void put(ProgramBuilder& b);
 
  private:
-  struct Held {
-    std::int32_t blocks = 0;
-    bool from_forward = false;  ///< the newest was gathered in the forward pass
-  };
-
-  void make(const GatherBucket& bucket);
-  void drop(TensorId t);
+  void make(const GatherCall& call);
   /// Bytes of each shard that a gather copies from the host to the GPU first.
   std::vector<std::int64_t> brought_shards(const GatherSet& set) const;
-  std::int32_t name(std::size_t bucket, int part) const;
+  std::int32_t name(ParameterId id, bool for_backward) const;
+  std::int32_t name(int part) const;
   void alloc(Category category, std::int64_t bytes, std::int32_t name);
   void free(Category category, std::int64_t bytes, std::int32_t name);
 
   const Stage3& z_;
-  const TensorTable& tensors_;
   Steps steps_;
   std::int32_t first_name_;
   Program part_;
   ProgramBuilder b_;
-  std::vector<Held> held_;  ///< by tensor
-  bool backward_ = false;
 };
 
 }  // namespace shardplan

@@ -2,92 +2,87 @@
 
 namespace shardplan {
 
-GatheredTensors::GatheredTensors(const Stage3& z, const std::vector<ModuleUse>& order, bool first)
+GatheredTensors::GatheredTensors(const Stage3& z, const GatherSchedule& schedule)
     : z_(z),
-      first_(first),
-      coordinator_(z, order, first),
-      later_steps_(z, coordinator_.tensors(), GatheredBlocks::Steps::later),
-      first_step_(z, coordinator_.tensors(), GatheredBlocks::Steps::first),
-      fresh_(static_cast<std::size_t>(coordinator_.tensors().size()), false),
-      users_(fresh_.size(), 0) {}
+      schedule_(schedule),
+      later_steps_(z, GatheredBlocks::Steps::later),
+      first_step_(z, GatheredBlocks::Steps::first),
+      users_(z.model.parameters.size(), 0) {}
 
 void GatheredTensors::begin_pass(ProgramBuilder& b, bool backward) {
-  if (!z_.gather.gathers()) return;
-  if (backward) {
-    later_steps_.turn();
-    first_step_.turn();
-  }
-  act(b, coordinator_.begin_pass());
+  backward_ = backward;
+  act(b, schedule_.opening(backward));
 }
 
 void GatheredTensors::act(ProgramBuilder& b, const std::vector<GatherAction>& actions) {
   for (const GatherAction& action : actions) {
-    const GatherBucket& bucket = coordinator_.bucket(action.bucket);
+    const GatherCall& call = schedule_.call(action.bucket);
     switch (action.kind) {
       case GatherAction::Kind::gather:
-        later_steps_.gather(bucket, action.bucket);
-        for (const TensorId t : bucket.tensors) fresh_[static_cast<std::size_t>(t)] = true;
+        later_steps_.gather(call);
         break;
       case GatherAction::Kind::arrive:
-        later_steps_.arrive(bucket, action.bucket);
+        later_steps_.arrive(call);
         break;
       case GatherAction::Kind::settle:
-        later_steps_.settle(bucket, action.bucket);
+        later_steps_.settle(call);
         break;
     }
   }
   later_steps_.put(b);
 }
 
-std::vector<GatherBucket> GatheredTensors::use(ProgramBuilder& b, ModuleId id, std::int64_t layer) {
-  const std::vector<TensorId> tensors = coordinator_.tensors_of(id, layer);
-  use_in_first_step(b, tensors);
-  act(b, coordinator_.use());
-  std::vector<TensorId> gathered;
-  for (const TensorId t : tensors) {
-    if (fresh_[static_cast<std::size_t>(t)]) gathered.push_back(t);
-    fresh_[static_cast<std::size_t>(t)] = false;
+void GatheredTensors::use(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers) {
+  use_in_first_step(b, id);
+  act(b, gathers.actions);
+}
+
+GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {
+  GatherCall call;
+  call.set.stored = frozen && z_.zero.quantized_nontrainable_weights;
+  call.set.secondary = z_.secondary.exist() && (frozen || backward_);
+  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
+    const bool trains = z_.model.parameters[static_cast<std::size_t>(p)].trainable;
+    if (z_.gather.persistent(p) || trains == frozen || users_[static_cast<std::size_t>(p)] > 0)
+      continue;
+    call.set.ids.push_back(p);
+    call.for_backward.push_back(backward_);
   }
-  return coordinator_.calls(std::move(gathered));
+  return call;
 }
 
 /// A module's use gathers what is not there, and its end lets all of it go.
-void GatheredTensors::use_in_first_step(ProgramBuilder& b, const std::vector<TensorId>& tensors) {
-  std::vector<TensorId> away;
-  for (const TensorId t : tensors)
-    if (users_[static_cast<std::size_t>(t)]++ == 0) away.push_back(t);
-  for (const GatherBucket& call : coordinator_.calls(std::move(away))) {
-    first_step_.gather(call, 0);
-    first_step_.arrive(call, 0);
-    first_step_.settle(call, 0);
+void GatheredTensors::use_in_first_step(ProgramBuilder& b, ModuleId id) {
+  for (const bool frozen : {false, true}) {
+    const GatherCall call = call_of(id, frozen);
+    if (call.set.ids.empty()) continue;
+    first_step_.gather(call);
+    first_step_.arrive(call);
+    first_step_.settle(call);
+  }
+  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters)
+    ++users_[static_cast<std::size_t>(p)];
+  first_step_.put(b);
+}
+
+void GatheredTensors::release_in_first_step(ProgramBuilder& b, ModuleId id) {
+  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
+    std::int32_t& users = users_[static_cast<std::size_t>(p)];
+    if (users > 0 && --users == 0 && !z_.gather.persistent(p))
+      first_step_.release({.id = p, .for_backward = backward_}, backward_);
   }
   first_step_.put(b);
 }
 
-void GatheredTensors::release_in_first_step(ProgramBuilder& b,
-                                            const std::vector<TensorId>& tensors) {
-  std::vector<TensorId> gone;
-  for (const TensorId t : tensors) {
-    std::int32_t& users = users_[static_cast<std::size_t>(t)];
-    if (users > 0 && --users == 0) gone.push_back(t);
-  }
-  first_step_.release(gone);
-  first_step_.put(b);
-}
-
-void GatheredTensors::release(ProgramBuilder& b, ModuleId id, std::int64_t layer) {
-  release_in_first_step(b, coordinator_.tensors_of(id, layer));
-  const std::vector<TensorId> gone = coordinator_.release(id, layer);
-  later_steps_.release(gone);
+void GatheredTensors::release(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers) {
+  release_in_first_step(b, id);
+  for (const ReleasedTensor& t : gathers.gone) later_steps_.release(t, backward_);
   later_steps_.put(b);
-  for (const TensorId t : gone) leave_secondary(b, t);
+  for (const ReleasedTensor& t : gathers.gone)
+    if (t.divides) leave_secondary(b, t.id);
 }
 
-/// The first release of a tensor since the step leaves its secondary shard.
-void GatheredTensors::leave_secondary(ProgramBuilder& b, TensorId t) {
-  const ParameterId id = coordinator_.tensors().parameter(t);
-  if (!first_ || !z_.secondary.follows(id) || coordinator_.is_divided(t)) return;
-  coordinator_.divided(t);
+void GatheredTensors::leave_secondary(ProgramBuilder& b, ParameterId id) const {
   const std::int64_t bytes = z_.secondary.bytes_of(id);
   if (z_.secondary.on_host())
     b.copy(LinkKind::host, false, bytes, "secondary shards to the host");
@@ -96,9 +91,9 @@ void GatheredTensors::leave_secondary(ProgramBuilder& b, TensorId t) {
 }
 
 void GatheredTensors::finish(ProgramBuilder& b) {
-  first_step_.finish();
+  first_step_.drop_held();
   first_step_.put(b);
-  later_steps_.finish();
+  later_steps_.drop_held();
   later_steps_.put(b);
 }
 

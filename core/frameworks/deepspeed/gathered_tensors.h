@@ -1,4 +1,4 @@
-// The parameters that a micro-batch gathers, between its two passes.
+// The parameters that the passes of a micro-batch gather, in the first step and in those after it.
 #pragma once
 
 #include <vector>
@@ -7,30 +7,29 @@
 
 namespace shardplan {
 
-/// What both passes of a micro-batch know of the parameters that it gathers. `order` outlives it;
-/// `first`: of the step's first micro-batch.
+/// `schedule` outlives it.
 class GatheredTensors {
  public:
-  GatheredTensors(const Stage3& z, const std::vector<ModuleUse>& order, bool first);
+  GatheredTensors(const Stage3& z, const GatherSchedule& schedule);
 
   void begin_pass(ProgramBuilder& b, bool backward);
-  /// A module uses its parameters; returns the calls that have gathered them since their last use.
-  std::vector<GatherBucket> use(ProgramBuilder& b, ModuleId id, std::int64_t layer);
-  void release(ProgramBuilder& b, ModuleId id, std::int64_t layer);
+  void use(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers);
+  void release(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers);
   void finish(ProgramBuilder& b);
 
  private:
   void act(ProgramBuilder& b, const std::vector<GatherAction>& actions);
-  void use_in_first_step(ProgramBuilder& b, const std::vector<TensorId>& tensors);
-  void release_in_first_step(ProgramBuilder& b, const std::vector<TensorId>& tensors);
-  void leave_secondary(ProgramBuilder& b, TensorId t);
+  void use_in_first_step(ProgramBuilder& b, ModuleId id);
+  void release_in_first_step(ProgramBuilder& b, ModuleId id);
+  void leave_secondary(ProgramBuilder& b, ParameterId id) const;
+  /// Of a module's parameters, those that are not always there and whose `users` are `none`.
+  GatherCall call_of(ModuleId id, bool frozen) const;
 
   const Stage3& z_;
-  bool first_;
-  ParameterCoordinator coordinator_;
+  const GatherSchedule& schedule_;
   GatheredBlocks later_steps_, first_step_;
-  std::vector<bool> fresh_;          ///< by tensor: gathered, and not used since
-  std::vector<std::int32_t> users_;  ///< by tensor: modules at work with it in the first step
+  bool backward_ = false;
+  std::vector<std::int32_t> users_;  ///< by parameter: modules at work with it in the first step
 };
 
 }  // namespace shardplan

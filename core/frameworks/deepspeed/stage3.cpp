@@ -13,33 +13,23 @@
 namespace shardplan {
 namespace {
 
-/// The passes of a step's micro-batch, layer by layer: each gathers something else ahead.
-struct Passes {
-  std::vector<SegmentRepeat> forward, backward;
-  std::vector<ModuleUse> order;
-
-  explicit Passes(const Stage3& z) : forward(single_layers(z.run)) {
-    backward.assign(forward.rbegin(), forward.rend());
-    if (z.gather.gathers()) order = fetch_order(z.model, z.run, forward, backward);
-  }
-};
-
 /// `first` and `last` of the step's micro-batches.
-void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const Passes& passes, bool first,
-                      bool last) {
-  GatheredTensors gathered(z, passes.order, first);
-  GatherHooks ahead(z, passes.forward, false, gathered);
+void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<ModuleEvent>& order,
+                      bool first, bool last) {
+  const GatherSchedule schedule(z, order, first);
+  GatheredTensors gathered(z, schedule);
+  GatherHooks ahead(z, schedule, false, gathered);
   b.begin_phase(Phase::forward);
   gathered.begin_pass(b, false);
-  emit_forward(b, z.model, z.run, passes.forward, ahead);
+  emit_forward(b, z.model, z.run, schedule.repeats(false), ahead);
   b.end_phase(Phase::forward);
 
-  GatherHooks back(z, passes.backward, true, gathered);
+  GatherHooks back(z, schedule, true, gathered);
   b.begin_phase(Phase::backward);
   // The model's own pre-backward hook prefetches before the loss is differentiated.
   gathered.begin_pass(b, true);
-  emit_backward(b, z.model, z.run, passes.backward, back);
-  back.flush(b);
+  emit_backward(b, z.model, z.run, schedule.repeats(true), back);
+  z.flush(b, z.later_flush());
   z.offload_last(b);
   z.reduce(b, last);
   if (z.offload_optimizer)
@@ -169,8 +159,9 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 
-  const Passes passes(z);
-  const auto emit = [&](bool first, bool last) { emit_micro_batch(b, z, passes, first, last); };
+  std::vector<ModuleEvent> order;
+  if (z.gather.gathers()) order = fetch_order(model, run);
+  const auto emit = [&](bool first, bool last) { emit_micro_batch(b, z, order, first, last); };
   const std::int64_t count = plan.workload.gradient_accumulation;
   if (z.distinct_micro_batches()) {
     bool first = true;

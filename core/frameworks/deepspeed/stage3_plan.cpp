@@ -54,11 +54,17 @@ std::int64_t Stage3::last_flush() const {
                             : std::min(zero.reduce_bucket_size, e.trainable);
 }
 
+/// The flushes between the first and the last one are not told apart: the fullest bucket stands for
+/// them.
+FlushedBucket Stage3::later_flush() const {
+  return schedule.flushes > 2 ? schedule.fullest : schedule.last;
+}
+
 /// reduce_scatter_coalesced interleaves the bucket into a padded copy, of which this rank's part
 /// gets the sum; a tensor that is alone and needs no padding is reduced where it is. The part is
 /// cast where gradients add up in another type (stage3.py, __avg_scatter_grads).
 /// all_to_all_quant_reduce takes its tensors one by one and keeps an fp16 part of each.
-void Stage3::flush(ProgramBuilder& b, const ReducedBucket& bucket) const {
+void Stage3::flush(ProgramBuilder& b, const FlushedBucket& bucket) const {
   const std::int64_t elements = bucket.elements;
   // Muon gathers the momentum of the bucket's matrices, beside what it computes for one
   // (_apply_distributed_muon_update).

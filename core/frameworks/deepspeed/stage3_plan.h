@@ -7,12 +7,6 @@
 
 namespace shardplan {
 
-/// Gradients that are reduced together.
-struct ReducedBucket {
-  std::int64_t elements = 0;
-  std::int64_t tensors = 0;
-};
-
 struct Stage3 {
   const Model& model;
   const Plan& plan;
@@ -53,8 +47,10 @@ struct Stage3 {
   bool nodes_hold(ParameterId id) const;
   /// What the last bucket of a backward pass holds at most.
   std::int64_t last_flush() const;
+  /// What the flushes behind the first one of a backward pass find at most.
+  FlushedBucket later_flush() const;
   /// Temporaries of one flush.
-  void flush(ProgramBuilder& b, const ReducedBucket& bucket) const;
+  void flush(ProgramBuilder& b, const FlushedBucket& bucket) const;
   /// Temporaries of the last one where gradients are offloaded.
   void offload_last(ProgramBuilder& b) const;
   /// The traffic of all flushes of a backward pass; `last`: of the step's last one.

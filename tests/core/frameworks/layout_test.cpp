@@ -184,7 +184,7 @@ TEST(BucketSchedule, IsBruteForce) {
         ASSERT_EQ(schedule.first_flush.has_value(), !flushed_before.empty());
         std::int64_t first = 0;
         for (const Arrival& a : buckets.front()) first += a.numel;
-        EXPECT_EQ(schedule.first_elements, first);
+        EXPECT_EQ(schedule.first.elements, first);
         if (!flushed_before.empty()) {
           EXPECT_EQ(schedule.first_flush->segment, flushed_before[0]->segment);
           EXPECT_EQ(schedule.first_flush->iteration, flushed_before[0]->iteration);

@@ -1,0 +1,67 @@
+// What each layer gathers and lets go in the steps of stage 3: the coordinator's answers, with
+// layers in a row that do the same put together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frameworks/deepspeed/coordinator.h"
+
+namespace shardplan {
+
+struct ReleasedTensor {
+  ParameterId id = kNone;
+  bool for_backward = false;  ///< GatherCall::for_backward
+  bool divides = false;       ///< its secondary shard is made
+};
+
+/// What happens at a module's use, or when it is done.
+struct ModuleGathers {
+  std::vector<GatherAction> actions;
+  std::vector<GatherSet> awaited;  ///< gathered since their last use, by calls
+  std::vector<ReleasedTensor> gone;
+};
+
+class GatherSchedule {
+ public:
+  /// `first`: of the step's first micro-batch.
+  GatherSchedule(const Stage3& z, const std::vector<ModuleEvent>& order, bool first);
+
+  /// Of a pass, in its own order.
+  const std::vector<SegmentRepeat>& repeats(bool backward) const {
+    return passes_[backward].repeats;
+  }
+  /// Actions when the whole model is entered.
+  const std::vector<GatherAction>& opening(bool backward) const {
+    return passes_[backward].opening;
+  }
+  /// The number of repeat `k`'s first event.
+  std::size_t begin(bool backward, std::size_t k) const { return passes_[backward].begins[k]; }
+  const ModuleGathers& at(std::size_t event) const { return events_[event]; }
+  const GatherCall& call(std::size_t bucket) const { return coordinator_.bucket(bucket).call; }
+
+ private:
+  struct Pass {
+    std::vector<SegmentRepeat> repeats;
+    std::vector<std::size_t> begins;
+    std::vector<GatherAction> opening;
+  };
+  using Signature = std::vector<std::int64_t>;
+
+  void run(const std::vector<ModuleEvent>& order);
+  ModuleGathers use(const ModuleEvent& event, std::vector<bool>& fresh);
+  ModuleGathers release(const ModuleEvent& event);
+  void put_together(const std::vector<ModuleEvent>& order, bool backward);
+  /// What an event does, with layers counted from its own.
+  void sign(Signature& signature, const ModuleEvent& event, const ModuleGathers& gathers) const;
+  /// The first flush is in this iteration, counted as the backward pass runs.
+  bool flushes(std::size_t segment, std::int64_t iteration) const;
+
+  const Stage3& z_;
+  bool first_;
+  ParameterCoordinator coordinator_;
+  std::vector<ModuleGathers> events_;
+  Pass passes_[2];
+};
+
+}  // namespace shardplan
