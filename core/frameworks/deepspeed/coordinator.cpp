@@ -4,162 +4,150 @@
 
 namespace shardplan {
 
-TensorTable::TensorTable(const Model& model) : place_(model.parameters.size()) {
-  for (const ParameterGroup& group : model.groups)
-    for (std::int64_t layer = 0; layer < group.repeat; ++layer)
-      for (ParameterId id = group.first; id < group.first + group.count; ++id) {
-        if (layer == 0)
-          place_[static_cast<std::size_t>(id)] = {static_cast<TensorId>(parameter_.size()),
-                                                  group.repeat > 1 ? group.count : 0};
-        parameter_.push_back(id);
-        layer_.push_back(layer);
-      }
-}
-
-TensorId TensorTable::of(ParameterId id, std::int64_t layer) const {
-  const Place& place = place_[static_cast<std::size_t>(id)];
-  return place.first + static_cast<TensorId>(layer) * place.step;
-}
-
 ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
                                            bool first)
     : z_(z),
       first_(first),
       tensors_(z.model),
-      state_(static_cast<std::size_t>(tensors_.size())),
-      divided_(state_.size(), false) {
+      gathered_of_(z.model.modules.size()),
+      state_(tensors_.size()) {
+  std::vector<std::int64_t> elements(z.model.modules.size(), 0);
+  for (std::size_t m = 0; m < elements.size(); ++m)
+    for (const ParameterId id : z.model.modules[m].parameters) {
+      elements[m] += z.model.parameters[static_cast<std::size_t>(id)].numel;
+      if (!z.gather.persistent(id)) gathered_of_[m].push_back(id);
+    }
+  for (std::vector<ParameterId>& ids : gathered_of_) {
+    std::ranges::sort(ids);
+    ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  }
   std::int64_t before = 0;
   for (const ModuleEvent& event : order) {
     if (event.release) continue;
-    const auto use = static_cast<std::int64_t>(uses_.size());
-    uses_.push_back(event);
     before_.push_back(before);
-    for (const ParameterId id :
-         z.model.modules[static_cast<std::size_t>(event.module)].parameters)
-      before += z.model.parameters[static_cast<std::size_t>(id)].numel;
-    for (const TensorId t : tensors_of(event.module, event.layer)) {
-      queue_.push_back({t, use});
-      at(t).uses.push_back(use);
-    }
+    before += elements[static_cast<std::size_t>(event.module)];
+    queued_.push_back(queue_.size());
+    for (const TensorId t : tensors_of(event))
+      queue_.push_back({t, static_cast<std::int32_t>(uses_.size())});
+    uses_.push_back(event);
   }
+  for (std::size_t i = queue_.size(); i-- > 0;)
+    queue_[i].again = std::exchange(at(queue_[i].tensor).next_use, queue_[i].use);
 }
 
 const Parameter& ParameterCoordinator::parameter(TensorId t) const {
   return z_.model.parameters[static_cast<std::size_t>(tensors_.parameter(t))];
 }
 
-std::vector<TensorId> ParameterCoordinator::tensors_of(ModuleId id, std::int64_t layer) const {
-  std::vector<TensorId> tensors;
-  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters)
-    if (!z_.gather.persistent(p)) tensors.push_back(tensors_.of(p, layer));
-  std::sort(tensors.begin(), tensors.end());
-  tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-  return tensors;
+std::span<const TensorId> ParameterCoordinator::tensors_of(const ModuleEvent& event) {
+  asked_.clear();
+  for (const ParameterId id : gathered_of_[static_cast<std::size_t>(event.module)])
+    asked_.push_back(tensors_.of(id, event.layer));
+  return asked_;
 }
 
-std::vector<GatherAction> ParameterCoordinator::begin_pass() {
-  std::vector<GatherAction> actions;
-  prefetch(actions);
-  return actions;
-}
-
-std::vector<GatherAction> ParameterCoordinator::use() {
-  std::vector<GatherAction> actions;
+void ParameterCoordinator::use(std::vector<GatherAction>& actions) {
   const ModuleEvent& used = uses_[static_cast<std::size_t>(next_)];
   for (std::int32_t i = 0; i < used.containers; ++i) prefetch(actions);
-  const std::vector<TensorId> tensors = tensors_of(used.module, used.layer);
-  std::vector<TensorId> away;
-  for (const TensorId t : tensors)
-    if (at(t).status == Status::away) {
-      away.push_back(t);
-      at(t).wanted = next_;
-    }
-  gather(std::move(away), actions);
-  std::size_t unseen = 0;
-  for (const TensorId t : tensors) {
+  for (const TensorId t : tensors_of(used)) {
+    if (at(t).status != Status::away) continue;
+    wanted_.push_back(t);
+    at(t).for_backward = used.backward;
+  }
+  gather(actions);
+  std::size_t unseen = 0, queued = queued_[static_cast<std::size_t>(next_)];
+  for (const TensorId t : asked_) {
     wait_for(t, actions);
-    ++at(t).users;
-    if (at(t).looked_at < next_) ++unseen;
+    Tensor& tensor = at(t);
+    ++tensor.users;
+    tensor.next_use = queue_[queued++].again;
+    if (tensor.looked_at < next_) ++unseen;
   }
   for (; unseen > 0 && head_ < queue_.size(); --unseen) take();
   prefetch(actions);
   ++next_;
-  return actions;
 }
 
-TensorId ParameterCoordinator::take() {
+const ParameterCoordinator::Queued& ParameterCoordinator::take() {
   const Queued& queued = queue_[head_++];
   at(queued.tensor).looked_at = std::max(at(queued.tensor).looked_at, queued.use);
-  return queued.tensor;
+  return queued;
 }
 
 void ParameterCoordinator::prefetch(std::vector<GatherAction>& actions) {
-  const std::int64_t most = std::min(z_.zero.max_live_parameters - available_,
-                                     z_.zero.prefetch_bucket_size);
-  std::vector<TensorId> ahead;
+  const std::int64_t most =
+      std::min(z_.zero.max_live_parameters - available_, z_.zero.prefetch_bucket_size);
   for (std::int64_t elements = 0; head_ < queue_.size() && elements < most;) {
-    const TensorId t = take();
-    if (at(t).status != Status::away || std::find(ahead.begin(), ahead.end(), t) != ahead.end())
-      continue;
-    ahead.push_back(t);
-    at(t).wanted = queue_[head_ - 1].use;
-    elements += parameter(t).numel;
+    const Queued& queued = take();
+    Tensor& tensor = at(queued.tensor);
+    if (tensor.status != Status::away) continue;
+    tensor.status = Status::in_flight;  // the queue may have it again
+    tensor.for_backward = uses_[static_cast<std::size_t>(queued.use)].backward;
+    wanted_.push_back(queued.tensor);
+    elements += parameter(queued.tensor).numel;
   }
-  gather(std::move(ahead), actions);
+  gather(actions);
 }
 
-bool ParameterCoordinator::has_secondary(TensorId t) const {
+bool ParameterCoordinator::has_secondary(TensorId t) {
   return z_.secondary.exist() && (!first_ || !parameter(t).trainable || is_divided(t));
 }
 
 /// Trainable parameters and frozen ones go in calls of their own where some are quantized at rest
 /// or have secondary shards already (__all_gather_params), and so do those of other groups of ranks
 /// (all_gather_coalesced).
-bool ParameterCoordinator::same_call(TensorId a, TensorId b) const {
+bool ParameterCoordinator::same_call(TensorId a, TensorId b) {
   const Parameter &p = parameter(a), &q = parameter(b);
   const bool alike = !z_.zero.quantized_nontrainable_weights || p.trainable == q.trainable;
   return alike && has_secondary(a) == has_secondary(b) && z_.e.ranks_of(p) == z_.e.ranks_of(q);
 }
 
-std::vector<GatherBucket> ParameterCoordinator::calls(std::vector<TensorId> tensors) const {
-  std::vector<GatherBucket> calls;
-  std::sort(tensors.begin(), tensors.end());
-  while (!tensors.empty()) {
-    const TensorId first = tensors.front();
-    const auto others =
-        std::stable_partition(tensors.begin(), tensors.end(),
-                              [&](TensorId t) { return same_call(first, t); });
-    GatherBucket& bucket = calls.emplace_back();
-    bucket.tensors.assign(tensors.begin(), others);
-    bucket.awaited = others - tensors.begin();
-    bucket.call.set.stored = !parameter(first).trainable && z_.zero.quantized_nontrainable_weights;
-    bucket.call.set.secondary = has_secondary(first);
-    for (const TensorId t : bucket.tensors) {
-      bucket.call.set.ids.push_back(tensors_.parameter(t));
-      bucket.call.for_backward.push_back(for_backward(t));
+void ParameterCoordinator::gather(std::vector<GatherAction>& actions) {
+  std::ranges::sort(wanted_);
+  for (auto rest = wanted_.begin(); rest != wanted_.end();) {
+    const TensorId first = *rest;
+    const auto others = std::stable_partition(
+        rest, wanted_.end(), [&](TensorId t) { return same_call(first, t); });
+    Bucket bucket{.awaited = others - rest,
+                  .stored = !parameter(first).trainable && z_.zero.quantized_nontrainable_weights,
+                  .secondary = has_secondary(first)};
+    for (; rest != others; ++rest) {
+      Tensor& tensor = at(*rest);
+      tensor.status = Status::in_flight;
+      tensor.fresh = true;
+      tensor.bucket = buckets_.size();
+      available_ += parameter(*rest).numel;
+      gathered_.push_back({*rest, tensor.for_backward});
     }
-    tensors.erase(tensors.begin(), others);
+    bucket.end = gathered_.size();
+    actions.push_back({GatherAction::Kind::gather, buckets_.size()});
+    buckets_.push_back(bucket);
   }
-  return calls;
+  wanted_.clear();
 }
 
-void ParameterCoordinator::gather(std::vector<TensorId> tensors,
-                                  std::vector<GatherAction>& actions) {
-  for (GatherBucket& bucket : calls(std::move(tensors))) {
-    for (const TensorId t : bucket.tensors) {
-      at(t).status = Status::in_flight;
-      at(t).bucket = buckets_.size();
-      available_ += parameter(t).numel;
-    }
-    actions.push_back({GatherAction::Kind::gather, buckets_.size()});
-    buckets_.push_back(std::move(bucket));
+std::span<const GatheredTensor> ParameterCoordinator::tensors_in(std::size_t bucket) const {
+  const std::size_t begin = bucket == 0 ? 0 : buckets_[bucket - 1].end;
+  return std::span(gathered_).subspan(begin, buckets_[bucket].end - begin);
+}
+
+GatherSet ParameterCoordinator::set_of(std::size_t bucket, std::vector<ParameterId> ids) const {
+  return {std::move(ids), buckets_[bucket].stored, buckets_[bucket].secondary};
+}
+
+GatherCall ParameterCoordinator::call(std::size_t bucket) const {
+  GatherCall call{set_of(bucket, {}), {}};
+  for (const GatheredTensor& t : tensors_in(bucket)) {
+    call.set.ids.push_back(tensors_.parameter(t.tensor));
+    call.for_backward.push_back(t.for_backward);
   }
+  return call;
 }
 
 void ParameterCoordinator::wait_for(TensorId t, std::vector<GatherAction>& actions) {
-  GatherBucket& bucket = buckets_[at(t).bucket];
   if (at(t).status != Status::in_flight) return;
   at(t).status = Status::there;
+  Bucket& bucket = buckets_[at(t).bucket];
   if (!bucket.arrived) actions.push_back({GatherAction::Kind::arrive, at(t).bucket});
   bucket.arrived = true;
   if (--bucket.awaited == 0) actions.push_back({GatherAction::Kind::settle, at(t).bucket});
@@ -175,23 +163,23 @@ bool ParameterCoordinator::stays(TensorId t) {
     const ModuleEvent& again = uses_[static_cast<std::size_t>(next_)];
     if (again.begins_pass || again.containers > 0) return true;
   }
-  const auto again = std::lower_bound(tensor.uses.begin(), tensor.uses.end(), next_);
-  if (again == tensor.uses.end()) return false;
-  return before_[static_cast<std::size_t>(*again)] - before_[static_cast<std::size_t>(next_)] <
+  if (tensor.next_use < 0) return false;
+  return before_[static_cast<std::size_t>(tensor.next_use)] -
+             before_[static_cast<std::size_t>(next_)] <
          z_.zero.max_reuse_distance;
 }
 
-std::vector<TensorId> ParameterCoordinator::release(ModuleId id, std::int64_t layer) {
-  std::vector<TensorId> gone;
-  for (const TensorId t : tensors_of(id, layer)) {
+std::span<const TensorId> ParameterCoordinator::release(const ModuleEvent& event) {
+  gone_.clear();
+  for (const TensorId t : tensors_of(event)) {
     Tensor& tensor = at(t);
     tensor.users = std::max(tensor.users - 1, 0);
     if (tensor.users > 0 || tensor.status != Status::there || stays(t)) continue;
     tensor.status = Status::away;
     available_ -= parameter(t).numel;
-    gone.push_back(t);
+    gone_.push_back(t);
   }
-  return gone;
+  return gone_;
 }
 
 }  // namespace shardplan

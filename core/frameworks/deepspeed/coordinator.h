@@ -4,57 +4,35 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "frameworks/deepspeed/fetch_order.h"
 #include "frameworks/deepspeed/stage3_plan.h"
+#include "frameworks/deepspeed/tensor_table.h"
 
 namespace shardplan {
 
-/// A parameter of one layer, numbered as DeepSpeed numbers them: in the order of registration.
-using TensorId = std::int32_t;
-
-/// The tensors that a parameter is, one a layer of its segment.
-class TensorTable {
- public:
-  explicit TensorTable(const Model& model);
-  TensorId of(ParameterId id, std::int64_t layer) const;
-  ParameterId parameter(TensorId t) const { return parameter_[static_cast<std::size_t>(t)]; }
-  std::int64_t layer(TensorId t) const { return layer_[static_cast<std::size_t>(t)]; }
-  std::int32_t size() const { return static_cast<std::int32_t>(parameter_.size()); }
-
- private:
-  struct Place {
-    TensorId first = 0;
-    std::int32_t step = 0;  ///< from a layer's to the next one's; 0: all layers have the same
-  };
-  std::vector<Place> place_;             ///< by parameter
-  std::vector<ParameterId> parameter_;  ///< by tensor
-  std::vector<std::int64_t> layer_;
+struct GatheredTensor {
+  TensorId tensor = 0;
+  bool for_backward = false;  ///< the pass that uses it first
 };
 
 /// What one call gathers.
 struct GatherCall {
   GatherSet set;
-  std::vector<bool> for_backward;  ///< by tensor: which pass uses it first
-};
-
-/// Tensors of one call: they arrive together, when a module waits for one of them.
-struct GatherBucket {
-  GatherCall call;
-  std::vector<TensorId> tensors;
-  std::int64_t awaited = 0;  ///< tensors that no module has waited for
-  bool arrived = false;
+  std::vector<bool> for_backward;  ///< by tensor of the set
 };
 
 struct GatherAction {
   enum class Kind : std::uint8_t {
     gather,  ///< the call
-    arrive,  ///< a module waits: each tensor is there
+    arrive,  ///< a module waits for one of its tensors: all are there
     settle,  ///< modules have waited for all of its tensors: what they came in goes
   };
   Kind kind = Kind::gather;
-  std::size_t bucket = 0;
+  std::size_t bucket = 0;  ///< number of the call
 };
 
 class ParameterCoordinator {
@@ -63,66 +41,82 @@ class ParameterCoordinator {
   /// shards of trainable parameters.
   ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order, bool first);
 
-  /// The whole model is entered.
-  std::vector<GatherAction> begin_pass();
+  /// The whole model is entered. `actions`: what happens is put behind them.
+  void begin_pass(std::vector<GatherAction>& actions) { prefetch(actions); }
   /// The next use of the order.
-  std::vector<GatherAction> use();
-  /// The module of a use lets its parameters go: those that do not stay for a later use.
-  std::vector<TensorId> release(ModuleId id, std::int64_t layer);
+  void use(std::vector<GatherAction>& actions);
+  /// The module of a use lets its parameters go: those that do not stay for a later use. Valid
+  /// until the next call.
+  std::span<const TensorId> release(const ModuleEvent& event);
 
-  /// `tensors` by the calls that gather them.
-  std::vector<GatherBucket> calls(std::vector<TensorId> tensors) const;
+  /// A module's tensors that are not always there. Valid until the next call.
+  std::span<const TensorId> tensors_of(const ModuleEvent& event);
+  /// Whether the tensor was not used since a call has gathered it; from now on it was.
+  bool take_fresh(TensorId t) { return std::exchange(at(t).fresh, false); }
+  std::size_t bucket_of(TensorId t) { return at(t).bucket; }
   /// The pass that a tensor was gathered for is the backward pass.
-  bool for_backward(TensorId t) const {
-    return uses_[static_cast<std::size_t>(state_[static_cast<std::size_t>(t)].wanted)].backward;
-  }
-
-  const GatherBucket& bucket(std::size_t i) const { return buckets_[i]; }
-  const TensorTable& tensors() const { return tensors_; }
+  bool for_backward(TensorId t) { return at(t).for_backward; }
   /// The secondary shard of a tensor has been made.
-  void divided(TensorId t) { divided_[static_cast<std::size_t>(t)] = true; }
-  bool is_divided(TensorId t) const { return divided_[static_cast<std::size_t>(t)]; }
-  /// A module's tensors that are not always there.
-  std::vector<TensorId> tensors_of(ModuleId id, std::int64_t layer) const;
+  void divided(TensorId t) { at(t).divided = true; }
+  bool is_divided(TensorId t) { return at(t).divided; }
+
+  std::span<const GatheredTensor> tensors_in(std::size_t bucket) const;
+  GatherCall call(std::size_t bucket) const;
+  /// `ids` of the tensors of one call.
+  GatherSet set_of(std::size_t bucket, std::vector<ParameterId> ids) const;
+  const TensorTable& tensors() const { return tensors_; }
 
  private:
   enum class Status : std::uint8_t { away, in_flight, there };
   struct Tensor {
     Status status = Status::away;
-    std::int32_t users = 0;       ///< modules that are at work with it
-    std::int64_t looked_at = -1;  ///< the last use that the queue has given out
-    std::int64_t wanted = 0;        ///< the use that it was gathered for
+    bool divided = false;
+    bool fresh = false;
+    bool for_backward = false;
+    std::int32_t users = 0;        ///< modules that are at work with it
+    std::int32_t looked_at = -1;   ///< the last use that the queue has given out
+    std::int32_t next_use = -1;    ///< the first use that has not been; none: -1
     std::size_t bucket = 0;
-    std::vector<std::int64_t> uses;  ///< numbers of uses in the order
+  };
+  struct Bucket {
+    std::size_t end = 0;  ///< of its tensors in gathered_
+    std::int64_t awaited = 0;
+    bool arrived = false;
+    bool stored = false, secondary = false;
   };
   struct Queued {
     TensorId tensor = 0;
-    std::int64_t use = 0;
+    std::int32_t use = 0;
+    std::int32_t again = -1;  ///< the tensor's use after this one
   };
 
   Tensor& at(TensorId t) { return state_[static_cast<std::size_t>(t)]; }
   const Parameter& parameter(TensorId t) const;
-  bool has_secondary(TensorId t) const;
-  bool same_call(TensorId a, TensorId b) const;
+  bool has_secondary(TensorId t);
+  bool same_call(TensorId a, TensorId b);
   bool stays(TensorId t);
   /// The next tensor of the queue, with its use noted.
-  TensorId take();
-  void gather(std::vector<TensorId> tensors, std::vector<GatherAction>& actions);
+  const Queued& take();
+  /// Gathers `wanted_`, in one call or in several.
+  void gather(std::vector<GatherAction>& actions);
   void wait_for(TensorId t, std::vector<GatherAction>& actions);
   void prefetch(std::vector<GatherAction>& actions);
 
   const Stage3& z_;
   bool first_;
-  std::vector<ModuleEvent> uses_;
   TensorTable tensors_;
+  std::vector<std::vector<ParameterId>> gathered_of_;  ///< by module
   std::vector<Tensor> state_;
-  std::vector<bool> divided_;
-  std::vector<GatherBucket> buckets_;
+  std::vector<Bucket> buckets_;
+  std::vector<GatheredTensor> gathered_;  ///< of all buckets
+  std::vector<ModuleEvent> uses_;
+  std::vector<std::int64_t> before_;      ///< elements of all modules before a use
   std::vector<Queued> queue_;
-  std::vector<std::int64_t> before_;  ///< elements of all modules before a use
-  std::size_t head_ = 0;              ///< of the queue
-  std::int64_t next_ = 0;             ///< use
-  std::int64_t available_ = 0;        ///< elements that are there or in flight
+  std::vector<std::size_t> queued_;       ///< where a use's tensors begin in the queue
+  std::vector<TensorId> wanted_, asked_, gone_;
+  std::size_t head_ = 0;        ///< of the queue
+  std::int32_t next_ = 0;       ///< use
+  std::int64_t available_ = 0;  ///< elements that are there or in flight
 };
 
 }  // namespace shardplan

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
-
-#include "program/program.h"
+#include <utility>
 
 namespace shardplan {
 namespace {
@@ -40,55 +39,58 @@ class EnteredModules {
   std::vector<std::string_view> path_;
 };
 
-/// The hooks of a pass that only notes what is used.
+/// Notes the layers of a pass, one after the other.
 class Recorder {
  public:
-  Recorder(const Model& model, const ModelRun& run, bool backward, std::vector<ModuleEvent>& order)
-      : model_(model),
-        run_(run),
-        repeats_(single_layers(run, backward)),
-        backward_(backward),
-        order_(order),
-        reached_(run.segments.size(), 0) {}
+  Recorder(const Model& model, bool backward, std::vector<ModuleEvent>& order)
+      : model_(model), backward_(backward), order_(order) {}
 
-  const std::vector<SegmentRepeat>& repeats() const { return repeats_; }
-
-  void enter(ProgramBuilder&, std::size_t k) {
-    repeat_ = k;
-    const std::size_t segment = repeats_[k].segment;
-    const std::int64_t reached = reached_[segment]++;
-    layer_ = backward_ ? run_.segments[segment].segment->repeat - 1 - reached : reached;
-    new_layer_ = true;
+  void note(const std::vector<TapeEvent>& tape, std::int64_t layer) {
+    if (&tape != tape_) in_a_row_ = 0;
+    tape_ = &tape;
+    // Behind a layer of its own kind, each layer enters the same modules.
+    if (++in_a_row_ <= 2) read(tape);
+    for (ModuleEvent event : events_) {
+      event.layer = layer;
+      event.repeat = repeat_;
+      event.begins_pass = std::exchange(begins_, false);
+      order_.push_back(event);
+    }
+    ++repeat_;
   }
-  void fetch(ProgramBuilder&, ModuleId id) {
-    const std::string_view name = model_.modules[static_cast<std::size_t>(id)].name;
-    note(id, false);
-    order_.back().containers = entered_.enter(name, new_layer_);
-    order_.back().begins_pass = begins_;
-    new_layer_ = begins_ = false;
-  }
-  void release(ProgramBuilder&, ModuleId id) { note(id, true); }
 
  private:
-  void note(ModuleId id, bool release) {
-    order_.push_back({.module = id,
-                      .layer = layer_,
-                      .release = release,
-                      .backward = backward_,
-                      .repeat = repeat_});
+  void read(const std::vector<TapeEvent>& tape) {
+    events_.clear();
+    bool new_layer = true;
+    for (const TapeEvent& e : tape) {
+      const bool release = e.kind == TapeEvent::Kind::release;
+      if (!release && e.kind != TapeEvent::Kind::fetch) continue;
+      events_.push_back({.module = e.id, .release = release, .backward = backward_});
+      if (release) continue;
+      const std::string_view name = model_.modules[static_cast<std::size_t>(e.id)].name;
+      events_.back().containers = entered_.enter(name, std::exchange(new_layer, false));
+    }
   }
 
   const Model& model_;
-  const ModelRun& run_;
-  std::vector<SegmentRepeat> repeats_;
   bool backward_;
   std::vector<ModuleEvent>& order_;
-  std::vector<std::int64_t> reached_;  ///< iterations, by segment
   EnteredModules entered_;
+  const std::vector<TapeEvent>* tape_ = nullptr;
+  std::int64_t in_a_row_ = 0;
+  std::vector<ModuleEvent> events_;  ///< of the tape
   std::size_t repeat_ = 0;
-  std::int64_t layer_ = 0;
-  bool new_layer_ = true, begins_ = true;
+  bool begins_ = true;
 };
+
+/// The tape of layer `layer` of a segment, whose first block is number `block`.
+const std::vector<TapeEvent>& tape_of(const ModelRun& run, const SegmentRun& s, std::int64_t block,
+                                      std::int64_t layer, bool backward) {
+  if (s.first && layer == 0) return backward ? s.first->backward : s.first->forward;
+  const LayerTapes& tapes = *detail::stretches(run, s, block + layer, 1).front().tapes;
+  return backward ? tapes.backward.backward : tapes.forward.forward;
+}
 
 }  // namespace
 
@@ -103,12 +105,17 @@ std::vector<SegmentRepeat> single_layers(const ModelRun& run, bool backward) {
 
 std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run) {
   std::vector<ModuleEvent> order;
-  Program notes;
-  ProgramBuilder b(notes);
-  Recorder ahead(model, run, false, order);
-  emit_forward(b, model, run, ahead.repeats(), ahead);
-  Recorder back(model, run, true, order);
-  emit_backward(b, model, run, back.repeats(), back);
+  std::vector<std::int64_t> blocks{0};  // before each segment
+  Recorder ahead(model, false, order), back(model, true, order);
+  for (const SegmentRun& s : run.segments) {
+    const std::int64_t layers = s.segment->repeat;
+    for (std::int64_t layer = 0; layer < layers; ++layer)
+      ahead.note(tape_of(run, s, blocks.back(), layer, false), layer);
+    blocks.push_back(blocks.back() + (s.segment->checkpointable ? layers : 0));
+  }
+  for (std::size_t i = run.segments.size(); i-- > 0;)
+    for (std::int64_t layer = run.segments[i].segment->repeat; layer-- > 0;)
+      back.note(tape_of(run, run.segments[i], blocks[i], layer, true), layer);
   return order;
 }
 

@@ -35,9 +35,9 @@ void GatherHooks::begin(ProgramBuilder&) { event_ = schedule_.begin(backward_, r
 
 void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   if (!z_.gather.gathers()) return;
-  const ModuleGathers& gathers = schedule_.at(event_++);
+  const ModuleGathers gathers = schedule_.at(event_++);
   gathered_.use(b, id, gathers);
-  for (const GatherSet& set : gathers.awaited) await_gather(b, set);
+  for (const GatherSet& set : schedule_.awaited_sets(gathers)) await_gather(b, set);
 }
 
 void GatherHooks::await_gather(ProgramBuilder& b, const GatherSet& set) const {

@@ -12,62 +12,60 @@ GatherSchedule::GatherSchedule(const Stage3& z, const std::vector<ModuleEvent>& 
 }
 
 void GatherSchedule::run(const std::vector<ModuleEvent>& order) {
-  std::vector<bool> fresh(static_cast<std::size_t>(coordinator_.tensors().size()), false);
   for (const ModuleEvent& event : order) {
-    if (event.begins_pass) {
-      std::vector<GatherAction>& opening = passes_[event.backward].opening;
-      opening = coordinator_.begin_pass();
-      for (const GatherAction& action : opening)
-        for (const TensorId t : coordinator_.bucket(action.bucket).tensors)
-          fresh[static_cast<std::size_t>(t)] = true;
-    }
-    events_.push_back(event.release ? release(event) : use(event, fresh));
+    if (event.begins_pass) coordinator_.begin_pass(passes_[event.backward].opening);
+    event.release ? release(event) : use(event);
+    ends_.push_back({actions_.size(), awaited_.size(), gone_.size()});
   }
 }
 
-ModuleGathers GatherSchedule::use(const ModuleEvent& event, std::vector<bool>& fresh) {
-  ModuleGathers gathers;
-  gathers.actions = coordinator_.use();
-  for (const GatherAction& action : gathers.actions)
-    if (action.kind == GatherAction::Kind::gather)
-      for (const TensorId t : coordinator_.bucket(action.bucket).tensors)
-        fresh[static_cast<std::size_t>(t)] = true;
-  std::vector<TensorId> awaited;
-  for (const TensorId t : coordinator_.tensors_of(event.module, event.layer)) {
-    if (fresh[static_cast<std::size_t>(t)]) awaited.push_back(t);
-    fresh[static_cast<std::size_t>(t)] = false;
-  }
-  for (GatherBucket& bucket : coordinator_.calls(std::move(awaited)))
-    gathers.awaited.push_back(std::move(bucket.call.set));
-  return gathers;
+void GatherSchedule::use(const ModuleEvent& event) {
+  coordinator_.use(actions_);
+  for (const TensorId t : coordinator_.tensors_of(event))
+    if (coordinator_.take_fresh(t))
+      awaited_.push_back({coordinator_.tensors().parameter(t), coordinator_.bucket_of(t)});
 }
 
 /// The first release of a tensor since the step leaves its secondary shard.
-ModuleGathers GatherSchedule::release(const ModuleEvent& event) {
-  ModuleGathers gathers;
-  for (const TensorId t : coordinator_.release(event.module, event.layer)) {
+void GatherSchedule::release(const ModuleEvent& event) {
+  for (const TensorId t : coordinator_.release(event)) {
     const ParameterId id = coordinator_.tensors().parameter(t);
     const bool divides = first_ && z_.secondary.follows(id) && !coordinator_.is_divided(t);
     if (divides) coordinator_.divided(t);
-    gathers.gone.push_back({id, coordinator_.for_backward(t), divides});
+    gone_.push_back({id, coordinator_.for_backward(t), divides});
   }
-  return gathers;
+}
+
+ModuleGathers GatherSchedule::at(std::size_t event) const {
+  const Ends from = event == 0 ? Ends{} : ends_[event - 1];
+  const Ends& to = ends_[event];
+  return {std::span(actions_).subspan(from.actions, to.actions - from.actions),
+          std::span(awaited_).subspan(from.awaited, to.awaited - from.awaited),
+          std::span(gone_).subspan(from.gone, to.gone - from.gone)};
+}
+
+std::vector<GatherSet> GatherSchedule::awaited_sets(const ModuleGathers& gathers) const {
+  std::vector<GatherSet> sets;
+  std::size_t bucket = 0;
+  for (const AwaitedTensor& t : gathers.awaited) {
+    if (sets.empty() || t.bucket != bucket) sets.push_back(coordinator_.set_of(t.bucket, {}));
+    bucket = t.bucket;
+    sets.back().ids.push_back(t.id);
+  }
+  return sets;
 }
 
 void GatherSchedule::sign(Signature& signature, const ModuleEvent& event,
                           const ModuleGathers& gathers) const {
-  signature.insert(signature.end(), {event.module, event.release, event.backward});
+  signature.insert(signature.end(), {event.module, event.release});
   for (const GatherAction& action : gathers.actions) {
-    const GatherBucket& bucket = coordinator_.bucket(action.bucket);
-    signature.insert(signature.end(), {static_cast<std::int64_t>(action.kind),
-                                       bucket.call.set.stored, bucket.call.set.secondary});
-    for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
+    signature.push_back(static_cast<std::int64_t>(action.kind));
+    for (const GatheredTensor& t : coordinator_.tensors_in(action.bucket))
       signature.insert(signature.end(),
-                       {bucket.call.set.ids[i], bucket.call.for_backward[i],
-                        coordinator_.tensors().layer(bucket.tensors[i]) - event.layer});
+                       {coordinator_.tensors().parameter(t.tensor), t.for_backward,
+                        coordinator_.tensors().layer(t.tensor) - event.layer});
   }
-  for (const GatherSet& set : gathers.awaited)
-    signature.insert(signature.end(), set.ids.begin(), set.ids.end());
+  for (const AwaitedTensor& t : gathers.awaited) signature.push_back(t.id);
   for (const ReleasedTensor& t : gathers.gone)
     signature.insert(signature.end(), {t.id, t.for_backward, t.divides});
 }
@@ -92,7 +90,7 @@ void GatherSchedule::put_together(const std::vector<ModuleEvent>& order, bool ba
     signature.clear();
     for (; event < order.size() && order[event].backward == backward && order[event].repeat == k;
          ++event)
-      sign(signature, order[event], events_[event]);
+      sign(signature, order[event], at(event));
     const bool was_apart = std::exchange(apart, backward && flushes(layers[k].segment, iteration));
     if (same_segment && !apart && !was_apart && signature == last) {
       ++pass.repeats.back().count;

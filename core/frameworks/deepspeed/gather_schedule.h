@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "frameworks/deepspeed/coordinator.h"
@@ -11,15 +12,22 @@ namespace shardplan {
 
 struct ReleasedTensor {
   ParameterId id = kNone;
-  bool for_backward = false;  ///< GatherCall::for_backward
+  bool for_backward = false;  ///< GatheredTensor::for_backward
   bool divides = false;       ///< its secondary shard is made
+  friend bool operator==(const ReleasedTensor&, const ReleasedTensor&) = default;
+};
+
+/// A tensor that is used for the first time since a call has gathered it.
+struct AwaitedTensor {
+  ParameterId id = kNone;
+  std::size_t bucket = 0;
 };
 
 /// What happens at a module's use, or when it is done.
 struct ModuleGathers {
-  std::vector<GatherAction> actions;
-  std::vector<GatherSet> awaited;  ///< gathered since their last use, by calls
-  std::vector<ReleasedTensor> gone;
+  std::span<const GatherAction> actions;
+  std::span<const AwaitedTensor> awaited;
+  std::span<const ReleasedTensor> gone;
 };
 
 class GatherSchedule {
@@ -32,13 +40,13 @@ class GatherSchedule {
     return passes_[backward].repeats;
   }
   /// Actions when the whole model is entered.
-  const std::vector<GatherAction>& opening(bool backward) const {
-    return passes_[backward].opening;
-  }
+  std::span<const GatherAction> opening(bool backward) const { return passes_[backward].opening; }
   /// The number of repeat `k`'s first event.
   std::size_t begin(bool backward, std::size_t k) const { return passes_[backward].begins[k]; }
-  const ModuleGathers& at(std::size_t event) const { return events_[event]; }
-  const GatherCall& call(std::size_t bucket) const { return coordinator_.bucket(bucket).call; }
+  ModuleGathers at(std::size_t event) const;
+  GatherCall call(std::size_t bucket) const { return coordinator_.call(bucket); }
+  /// What `gathers` waits for, by calls.
+  std::vector<GatherSet> awaited_sets(const ModuleGathers& gathers) const;
 
  private:
   struct Pass {
@@ -46,11 +54,15 @@ class GatherSchedule {
     std::vector<std::size_t> begins;
     std::vector<GatherAction> opening;
   };
+  /// Where an event's part of each list ends.
+  struct Ends {
+    std::size_t actions = 0, awaited = 0, gone = 0;
+  };
   using Signature = std::vector<std::int64_t>;
 
   void run(const std::vector<ModuleEvent>& order);
-  ModuleGathers use(const ModuleEvent& event, std::vector<bool>& fresh);
-  ModuleGathers release(const ModuleEvent& event);
+  void use(const ModuleEvent& event);
+  void release(const ModuleEvent& event);
   void put_together(const std::vector<ModuleEvent>& order, bool backward);
   /// What an event does, with layers counted from its own.
   void sign(Signature& signature, const ModuleEvent& event, const ModuleGathers& gathers) const;
@@ -60,7 +72,10 @@ class GatherSchedule {
   const Stage3& z_;
   bool first_;
   ParameterCoordinator coordinator_;
-  std::vector<ModuleGathers> events_;
+  std::vector<GatherAction> actions_;
+  std::vector<AwaitedTensor> awaited_;
+  std::vector<ReleasedTensor> gone_;
+  std::vector<Ends> ends_;  ///< by event
   Pass passes_[2];
 };
 

@@ -14,9 +14,9 @@ void GatheredTensors::begin_pass(ProgramBuilder& b, bool backward) {
   act(b, schedule_.opening(backward));
 }
 
-void GatheredTensors::act(ProgramBuilder& b, const std::vector<GatherAction>& actions) {
+void GatheredTensors::act(ProgramBuilder& b, std::span<const GatherAction> actions) {
   for (const GatherAction& action : actions) {
-    const GatherCall& call = schedule_.call(action.bucket);
+    const GatherCall call = schedule_.call(action.bucket);
     switch (action.kind) {
       case GatherAction::Kind::gather:
         later_steps_.gather(call);

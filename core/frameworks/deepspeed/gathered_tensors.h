@@ -18,7 +18,7 @@ class GatheredTensors {
   void finish(ProgramBuilder& b);
 
  private:
-  void act(ProgramBuilder& b, const std::vector<GatherAction>& actions);
+  void act(ProgramBuilder& b, std::span<const GatherAction> actions);
   void use_in_first_step(ProgramBuilder& b, ModuleId id);
   void release_in_first_step(ProgramBuilder& b, ModuleId id);
   void leave_secondary(ProgramBuilder& b, ParameterId id) const;
