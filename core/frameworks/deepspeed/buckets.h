@@ -30,9 +30,9 @@ struct BucketSchedule {
   std::optional<BackwardPlace> first_flush;
   /// The first gradient of all: where the bucket comes into being.
   std::optional<BackwardPlace> first_gradient;
-  FlushedBucket first;    ///< at the first flush
-  FlushedBucket last;     ///< at the one after the backward pass
-  FlushedBucket fullest;  ///< of several tensors, at any
+  FlushedBucket first;             ///< at the first flush
+  FlushedBucket last;              ///< at the one after the backward pass
+  FlushedBucket fullest;           ///< of several tensors, at any
   std::int64_t most_elements = 0;  ///< at any
   /// The flush that first carries a gradient of this rank's partition; absent: after backward.
   std::optional<BackwardPlace> first_own;

@@ -22,6 +22,7 @@ ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<Mo
     ids.erase(std::ranges::unique(ids).begin(), ids.end());
   }
   std::int64_t before = 0;
+  uses_.reserve(order.size() / 2 + 1);
   for (const ModuleEvent& event : order) {
     if (event.release) continue;
     before_.push_back(before);
@@ -106,8 +107,8 @@ void ParameterCoordinator::gather(std::vector<GatherAction>& actions) {
   std::ranges::sort(wanted_);
   for (auto rest = wanted_.begin(); rest != wanted_.end();) {
     const TensorId first = *rest;
-    const auto others = std::stable_partition(
-        rest, wanted_.end(), [&](TensorId t) { return same_call(first, t); });
+    const auto others =
+        std::stable_partition(rest, wanted_.end(), [&](TensorId t) { return same_call(first, t); });
     Bucket bucket{.awaited = others - rest,
                   .stored = !parameter(first).trainable && z_.zero.quantized_nontrainable_weights,
                   .secondary = has_secondary(first)};

@@ -73,9 +73,9 @@ class ParameterCoordinator {
     bool divided = false;
     bool fresh = false;
     bool for_backward = false;
-    std::int32_t users = 0;        ///< modules that are at work with it
-    std::int32_t looked_at = -1;   ///< the last use that the queue has given out
-    std::int32_t next_use = -1;    ///< the first use that has not been; none: -1
+    std::int32_t users = 0;       ///< modules that are at work with it
+    std::int32_t looked_at = -1;  ///< the last use that the queue has given out
+    std::int32_t next_use = -1;   ///< the first use that has not been; none: -1
     std::size_t bucket = 0;
   };
   struct Bucket {
@@ -110,9 +110,9 @@ class ParameterCoordinator {
   std::vector<Bucket> buckets_;
   std::vector<GatheredTensor> gathered_;  ///< of all buckets
   std::vector<ModuleEvent> uses_;
-  std::vector<std::int64_t> before_;      ///< elements of all modules before a use
+  std::vector<std::int64_t> before_;  ///< elements of all modules before a use
   std::vector<Queued> queue_;
-  std::vector<std::size_t> queued_;       ///< where a use's tensors begin in the queue
+  std::vector<std::size_t> queued_;  ///< where a use's tensors begin in the queue
   std::vector<TensorId> wanted_, asked_, gone_;
   std::size_t head_ = 0;        ///< of the queue
   std::int32_t next_ = 0;       ///< use

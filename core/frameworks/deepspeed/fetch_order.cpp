@@ -50,12 +50,12 @@ class Recorder {
     tape_ = &tape;
     // Behind a layer of its own kind, each layer enters the same modules.
     if (++in_a_row_ <= 2) read(tape);
-    for (ModuleEvent event : events_) {
+    for (ModuleEvent& event : events_) {
       event.layer = layer;
       event.repeat = repeat_;
       event.begins_pass = std::exchange(begins_, false);
-      order_.push_back(event);
     }
+    order_.insert(order_.end(), events_.begin(), events_.end());
     ++repeat_;
   }
 

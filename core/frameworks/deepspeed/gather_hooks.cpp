@@ -31,7 +31,9 @@ void GatherHooks::enter(ProgramBuilder&, std::size_t k) {
   repeat_ = k;
 }
 
-void GatherHooks::begin(ProgramBuilder&) { event_ = schedule_.begin(backward_, repeat_); }
+void GatherHooks::begin(ProgramBuilder&) {
+  event_ = schedule_.begin(backward_, repeat_);
+}
 
 void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   if (!z_.gather.gathers()) return;

@@ -55,19 +55,30 @@ std::vector<GatherSet> GatherSchedule::awaited_sets(const ModuleGathers& gathers
   return sets;
 }
 
-void GatherSchedule::sign(Signature& signature, const ModuleEvent& event,
-                          const ModuleGathers& gathers) const {
-  signature.insert(signature.end(), {event.module, event.release});
-  for (const GatherAction& action : gathers.actions) {
-    signature.push_back(static_cast<std::int64_t>(action.kind));
-    for (const GatheredTensor& t : coordinator_.tensors_in(action.bucket))
-      signature.insert(signature.end(),
-                       {coordinator_.tensors().parameter(t.tensor), t.for_backward,
-                        coordinator_.tensors().layer(t.tensor) - event.layer});
+bool GatherSchedule::alike(std::size_t bucket, std::size_t other, std::int64_t layers) const {
+  const TensorTable& tensors = coordinator_.tensors();
+  return std::ranges::equal(coordinator_.tensors_in(bucket), coordinator_.tensors_in(other),
+                            [&](const GatheredTensor& t, const GatheredTensor& u) {
+                              return tensors.parameter(t.tensor) == tensors.parameter(u.tensor) &&
+                                     t.for_backward == u.for_backward &&
+                                     tensors.layer(u.tensor) - tensors.layer(t.tensor) == layers;
+                            });
+}
+
+bool GatherSchedule::alike(const ModuleEvent* events, std::size_t first, std::size_t other,
+                           std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const ModuleEvent &a = events[first + i], &b = events[other + i];
+    if (a.module != b.module || a.release != b.release) return false;
+    const ModuleGathers x = at(first + i), y = at(other + i);
+    const auto same = [&](const GatherAction& p, const GatherAction& q) {
+      return p.kind == q.kind && alike(p.bucket, q.bucket, b.layer - a.layer);
+    };
+    if (!std::ranges::equal(x.actions, y.actions, same) || !std::ranges::equal(x.gone, y.gone) ||
+        !std::ranges::equal(x.awaited, y.awaited, {}, &AwaitedTensor::id, &AwaitedTensor::id))
+      return false;
   }
-  for (const AwaitedTensor& t : gathers.awaited) signature.push_back(t.id);
-  for (const ReleasedTensor& t : gathers.gone)
-    signature.insert(signature.end(), {t.id, t.for_backward, t.divides});
+  return true;
 }
 
 bool GatherSchedule::flushes(std::size_t segment, std::int64_t iteration) const {
@@ -79,26 +90,26 @@ void GatherSchedule::put_together(const std::vector<ModuleEvent>& order, bool ba
   Pass& pass = passes_[backward];
   const auto first = std::ranges::find(order, backward, &ModuleEvent::backward);
   auto event = static_cast<std::size_t>(first - order.begin());
-  Signature last, signature;
   bool apart = false;
   const std::vector<SegmentRepeat> layers = single_layers(z_.run, backward);
   std::int64_t iteration = 0;
+  std::size_t last = event;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const bool same_segment = k > 0 && layers[k].segment == layers[k - 1].segment;
     iteration = same_segment ? iteration + 1 : 0;
     const std::size_t begin = event;
-    signature.clear();
-    for (; event < order.size() && order[event].backward == backward && order[event].repeat == k;
-         ++event)
-      sign(signature, order[event], at(event));
+    while (event < order.size() && order[event].backward == backward && order[event].repeat == k)
+      ++event;
     const bool was_apart = std::exchange(apart, backward && flushes(layers[k].segment, iteration));
-    if (same_segment && !apart && !was_apart && signature == last) {
+    const bool joins = same_segment && !apart && !was_apart && event - begin == begin - last &&
+                       alike(order.data(), last, begin, event - begin);
+    last = begin;
+    if (joins) {
       ++pass.repeats.back().count;
-    } else {
-      pass.repeats.push_back(layers[k]);
-      pass.begins.push_back(begin);
+      continue;
     }
-    std::swap(last, signature);
+    pass.repeats.push_back(layers[k]);
+    pass.begins.push_back(begin);
   }
 }
 

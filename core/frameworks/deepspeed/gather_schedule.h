@@ -58,14 +58,16 @@ class GatherSchedule {
   struct Ends {
     std::size_t actions = 0, awaited = 0, gone = 0;
   };
-  using Signature = std::vector<std::int64_t>;
 
   void run(const std::vector<ModuleEvent>& order);
   void use(const ModuleEvent& event);
   void release(const ModuleEvent& event);
   void put_together(const std::vector<ModuleEvent>& order, bool backward);
-  /// What an event does, with layers counted from its own.
-  void sign(Signature& signature, const ModuleEvent& event, const ModuleGathers& gathers) const;
+  /// Two calls gather the same, of tensors that are `layers` apart.
+  bool alike(std::size_t bucket, std::size_t other, std::int64_t layers) const;
+  /// Two layers do the same at each of their `count` events, which begin at `first` and `other`.
+  bool alike(const ModuleEvent* events, std::size_t first, std::size_t other,
+             std::size_t count) const;
   /// The first flush is in this iteration, counted as the backward pass runs.
   bool flushes(std::size_t segment, std::int64_t iteration) const;
 

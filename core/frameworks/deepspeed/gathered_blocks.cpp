@@ -9,7 +9,9 @@ namespace {
 constexpr int kReceived = 0, kWidened = 1, kSent = 2, kParts = 3;
 
 /// Whether the tensors are made when they have arrived, out of what was received.
-bool made_late(const GatherBytes& bytes) { return bytes.received > 0 || bytes.each_widened; }
+bool made_late(const GatherBytes& bytes) {
+  return bytes.received > 0 || bytes.each_widened;
+}
 
 }  // namespace
 
@@ -24,7 +26,9 @@ std::int32_t GatheredBlocks::name(ParameterId id, bool for_backward) const {
   return first_name_ + kParts + 2 * id + (for_backward ? 1 : 0);
 }
 
-std::int32_t GatheredBlocks::name(int part) const { return first_name_ + part; }
+std::int32_t GatheredBlocks::name(int part) const {
+  return first_name_ + part;
+}
 
 void GatheredBlocks::alloc(Category category, std::int64_t bytes, std::int32_t name) {
   b_.alloc_named(category, bytes, name, z_.gather_pool());
@@ -64,8 +68,7 @@ void GatheredBlocks::gather(const GatherCall& call) {
       b_.free(Category::communication_buffers, shard, z_.gather_pool());
   }
   if (!made_late(bytes)) make(call);
-  if (brought.size() == 1)
-    alloc(Category::communication_buffers, brought.front(), name(kSent));
+  if (brought.size() == 1) alloc(Category::communication_buffers, brought.front(), name(kSent));
   alloc(Category::communication_buffers, bytes.early, name(kReceived));
   b_.transient(Category::communication_buffers, bytes.copies, z_.gather_pool());
   alloc(Category::communication_buffers, bytes.own, name(kSent));
@@ -74,8 +77,7 @@ void GatheredBlocks::gather(const GatherCall& call) {
 void GatheredBlocks::arrive(const GatherCall& call) {
   const GatherBytes bytes = z_.gather.bytes_of(call.set);
   const std::vector<std::int64_t> brought = brought_shards(call.set);
-  if (brought.size() == 1)
-    free(Category::communication_buffers, brought.front(), name(kSent));
+  if (brought.size() == 1) free(Category::communication_buffers, brought.front(), name(kSent));
   free(Category::communication_buffers, bytes.own, name(kSent));
   alloc(Category::gathered_parameters, bytes.widened, name(kWidened));
   if (made_late(bytes)) make(call);
