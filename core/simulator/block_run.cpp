@@ -36,11 +36,8 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         break;
       case Kind::free_newest:
       case Kind::free_older:
-        free_named(row);
-        ++at_;
-        break;
       case Kind::free_oldest:
-        free_oldest(row);
+        free_named(row);
         ++at_;
         break;
       case Kind::free_size:
@@ -225,6 +222,7 @@ void BlockRun::take_all() {
 }
 
 void BlockRun::free_named(const BlockRow& row) {
+  if (row.kind == BlockRow::Kind::free_oldest) return free_oldest(row);
   std::vector<Live>& stack = stacks_[static_cast<std::size_t>(row.number)];
   const std::size_t from_end = row.kind == BlockRow::Kind::free_older ? 2 : 1;
   assert(stack.size() >= from_end && "freed before it was allocated");

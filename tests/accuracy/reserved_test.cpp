@@ -30,7 +30,9 @@ constexpr std::array kLimits{
     Limit{"fsdp2", 28, 0.2, 0.2, 1.26},
     Limit{"deepspeed stage 1", 15, 0.3, 1.2, 8.5},
     Limit{"deepspeed stage 2", 32, 0.2, 0.7, 4.6},
-    Limit{"deepspeed stage 3", 39, 0.8, 3.4, 11.5},
+    // -1.01, from -0.79, and the rest 1.6 and 5.0 from 3.4 and 11.5, since it follows DeepSpeed's
+    // coordinator: errors that cancelled are gone (docs/evidence/measurements.md, "ZeRO-3").
+    Limit{"deepspeed stage 3", 39, 1.02, 1.7, 5.0},
 };
 
 /// Quantized bases in shards have two records; the allocated peak of FSDP2's is missed already
@@ -136,8 +138,10 @@ TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
 TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
   for (const GroupSummary& group : errors_of_records(Kind::few_bits).groups) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
-    // FSDP2 -3.6 since allocations follow autograd's order, from -2.2.
-    EXPECT_LE(100 * std::abs(s.largest), 3.62) << group.name;
+    // FSDP2 -3.6 since allocations follow autograd's order, from -2.2; stage 3 +6.4 since it
+    // follows DeepSpeed's coordinator, from +1.3.
+    EXPECT_GE(100 * s.largest, -3.62) << group.name;
+    EXPECT_LE(100 * s.largest, 6.4) << group.name;
   }
 }
 

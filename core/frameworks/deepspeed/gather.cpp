@@ -24,7 +24,7 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
     : model_(model),
       engine_(engine),
       persistent_(model.parameters.size(), false),
-      kept_(run.segments.size()),
+      kept_(run.segments.size(), false),
       backward_(model.modules.size(), false) {
   for (const SegmentRun& s : run.segments)
     for (const TapeEvent& e : s.backward.backward)
@@ -145,31 +145,19 @@ std::int64_t GatherPlan::kept_room(const ModelRun& run, const ZeroOptions& zero)
 
 void GatherPlan::find_kept(const ModelRun& run, std::int64_t room) {
   std::int64_t after = 0;
-  const auto near = [&] { return after < room; };
-  for (std::size_t s = run.segments.size(); s-- > 0 && near();) {
-    std::vector<ModuleId> order;
-    for (const TapeEvent& e : run.segments[s].forward.forward)
-      if (e.kind == TapeEvent::Kind::release) order.push_back(e.id);
-    std::int64_t size = 0;
-    for (const ModuleId m : order) size += module_elements(m);
-    Kept& k = kept_[s];
+  for (std::size_t s = run.segments.size(); s-- > 0 && after < room;) {
+    std::int64_t size = 0, head = 0;  // of an iteration, and of the module that starts it
+    for (const TapeEvent& e : run.segments[s].forward.forward) {
+      if (e.kind != TapeEvent::Kind::release) continue;
+      const std::int64_t elements = module_elements(e.id);
+      if (size == 0) head = elements;
+      size += elements;
+    }
     const std::int64_t repeat = run.segments[s].segment->repeat;
-    if (size == 0) {
-      k.kept = repeat;
-      continue;
-    }
     // The module that starts an iteration has the whole iteration after it, less itself.
-    const std::int64_t head = order.empty() ? 0 : module_elements(order.front());
-    k.kept = std::clamp((room - after - 1 + head) / size, std::int64_t{0}, repeat);
-    after += k.kept * size;
-    if (k.kept == repeat) continue;
-    k.has_edge = true;
-    k.edge.assign(model_.modules.size(), false);
-    for (std::size_t i = order.size(); i-- > 0 && near();) {
-      k.edge[static_cast<std::size_t>(order[i])] = true;
-      after += module_elements(order[i]);
-    }
-    break;
+    kept_[s] = size == 0 || (room - after - 1 + head) / size >= repeat;
+    if (!kept_[s]) return;
+    after += repeat * size;
   }
 }
 
@@ -179,7 +167,7 @@ void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
   if (zero.prefetch_bucket_size <= 0) return;
   for (std::size_t s = 0; s < run.segments.size(); ++s) {
     const SegmentRun& segment = run.segments[s];
-    if (kept_[s].kept == segment.segment->repeat) continue;
+    if (kept_[s]) continue;
     std::vector<std::int64_t> sizes;
     for (const TapeEvent& e : segment.forward.forward) {
       if (e.kind != TapeEvent::Kind::fetch) continue;

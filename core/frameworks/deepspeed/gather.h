@@ -21,7 +21,7 @@ struct GatherSet {
 /// Bytes of one call, in the order in which they come and go.
 struct GatherBytes {
   std::int64_t payload = 0;   ///< of the collective's buffers on every rank
-  std::int64_t received = 0;  ///< allocated for it, and kept as long as the first one is used
+  std::int64_t received = 0;  ///< allocated for it, and kept until modules have waited for all
   std::int64_t early = 0;     ///< allocated for it, and gone when it is widened
   std::int64_t copies = 0;    ///< the shards put together and cast for the quantizer
   std::int64_t own = 0;       ///< this rank's quantized part, until the call is done
@@ -47,19 +47,11 @@ class GatherPlan {
   std::int64_t shard_of(ParameterId id, bool secondary) const;
   bool gathers() const { return gathers_; }
 
-  /// What stays gathered over the turn, by segment: the last `kept` iterations, and of the one
-  /// before them the modules flagged in `edge`.
-  struct Kept {
-    std::int64_t kept = 0;
-    bool has_edge = false;
-    std::vector<bool> edge;  ///< by module
-  };
-  const Kept& kept(std::size_t segment) const { return kept_[segment]; }
-
   /// A module whose outputs need no gradient (frozen embeddings) is not fetched in backward.
   bool used_in_backward(ModuleId id) const { return backward_[static_cast<std::size_t>(id)]; }
 
-  /// What the prefetcher holds ahead of the running module in the forward pass, at most.
+  /// What the prefetcher holds ahead of the running module of a forward pass without a backward
+  /// pass behind it, at most.
   std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
   bool prefetches() const { return prefetches_; }
 
@@ -82,7 +74,7 @@ class GatherPlan {
   std::int64_t factor_ = 1;
   std::vector<bool> persistent_;
   std::int64_t persistent_bytes_ = 0;
-  std::vector<Kept> kept_;
+  std::vector<bool> kept_;      ///< by segment: all of it stays gathered after its use
   std::vector<bool> backward_;  ///< by module
   std::int64_t prefetch_bytes_ = 0;
   bool prefetches_ = false;

@@ -40,6 +40,7 @@ void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   const ModuleGathers gathers = schedule_.at(event_++);
   gathered_.use(b, id, gathers);
   for (const GatherSet& set : schedule_.awaited_sets(gathers)) await_gather(b, set);
+  gathered_.gather_ahead(b, gathers);
 }
 
 void GatherHooks::await_gather(ProgramBuilder& b, const GatherSet& set) const {

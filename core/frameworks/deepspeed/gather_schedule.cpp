@@ -39,8 +39,10 @@ void GatherSchedule::release(const ModuleEvent& event) {
 ModuleGathers GatherSchedule::at(std::size_t event) const {
   const Ends from = event == 0 ? Ends{} : ends_[event - 1];
   const Ends& to = ends_[event];
-  return {std::span(actions_).subspan(from.actions, to.actions - from.actions),
-          std::span(awaited_).subspan(from.awaited, to.awaited - from.awaited),
+  const auto actions = std::span(actions_).subspan(from.actions, to.actions - from.actions);
+  std::size_t ahead = actions.size();
+  while (ahead > 0 && actions[ahead - 1].kind == GatherAction::Kind::gather) --ahead;
+  return {actions, ahead, std::span(awaited_).subspan(from.awaited, to.awaited - from.awaited),
           std::span(gone_).subspan(from.gone, to.gone - from.gone)};
 }
 

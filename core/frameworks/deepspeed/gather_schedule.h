@@ -26,6 +26,7 @@ struct AwaitedTensor {
 /// What happens at a module's use, or when it is done.
 struct ModuleGathers {
   std::span<const GatherAction> actions;
+  std::size_t ahead = 0;  ///< where those begin that the module does not wait for
   std::span<const AwaitedTensor> awaited;
   std::span<const ReleasedTensor> gone;
 };

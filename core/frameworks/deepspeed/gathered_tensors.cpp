@@ -34,7 +34,11 @@ void GatheredTensors::act(ProgramBuilder& b, std::span<const GatherAction> actio
 
 void GatheredTensors::use(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers) {
   use_in_first_step(b, id);
-  act(b, gathers.actions);
+  act(b, gathers.actions.first(gathers.ahead));
+}
+
+void GatheredTensors::gather_ahead(ProgramBuilder& b, const ModuleGathers& gathers) {
+  act(b, gathers.actions.subspan(gathers.ahead));
 }
 
 GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {

@@ -13,7 +13,9 @@ class GatheredTensors {
   GatheredTensors(const Stage3& z, const GatherSchedule& schedule);
 
   void begin_pass(ProgramBuilder& b, bool backward);
+  /// Up to where the module has its parameters, and what is gathered ahead behind that.
   void use(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers);
+  void gather_ahead(ProgramBuilder& b, const ModuleGathers& gathers);
   void release(ProgramBuilder& b, ModuleId id, const ModuleGathers& gathers);
   void finish(ProgramBuilder& b);
 

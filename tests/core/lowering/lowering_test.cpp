@@ -153,19 +153,26 @@ TEST(Programs, AllocateAndFreeWholeBlocks) {
   }
 }
 
+std::size_t events_of(std::int64_t hidden, std::int64_t layers, std::int64_t ranks, int stage) {
+  const Json config{
+      {"model_type", "llama"},    {"hidden_size", hidden}, {"intermediate_size", hidden * 11 / 4},
+      {"num_attention_heads", 8}, {"vocab_size", 1000},    {"num_hidden_layers", layers}};
+  const Model model = model_of(config.dump());
+  const Plan plan = zero_plan(stage, "bf16-master", ranks);
+  return lower(model, plan, run_segments(model, plan), 0).events.size();
+}
+
 TEST(Programs, DoNotGrowWithLayersOrRanks) {
-  const auto events = [](std::int64_t layers, std::int64_t ranks, int stage) {
-    const Model model = model_of(R"({"model_type": "llama", "hidden_size": 256,
-      "intermediate_size": 704, "num_attention_heads": 8, "vocab_size": 1000,
-      "num_hidden_layers": )" + std::to_string(layers) +
-                                 "}");
-    const Plan plan = zero_plan(stage, "bf16-master", ranks);
-    return lower(model, plan, run_segments(model, plan), 0).events.size();
-  };
-  for (int stage = 0; stage <= 3; ++stage) {
-    EXPECT_EQ(events(32, 8, stage), events(126, 8, stage));
-    EXPECT_EQ(events(32, 8, stage), events(32, 1024, stage));
+  for (int stage = 0; stage <= 2; ++stage) {
+    EXPECT_EQ(events_of(256, 32, 8, stage), events_of(256, 126, 8, stage));
+    EXPECT_EQ(events_of(256, 32, 8, stage), events_of(256, 32, 1024, stage));
   }
+}
+
+/// Stage 3's layers differ at the ends of what it gathers ahead, and are alike between them.
+TEST(Programs, OfStage3GrowLittle) {
+  EXPECT_LT(events_of(8192, 126, 8, 3), events_of(8192, 32, 8, 3) * 5 / 4);
+  EXPECT_LT(events_of(8192, 32, 1024, 3), events_of(8192, 32, 8, 3) * 5 / 4);
 }
 
 TEST(Programs, LeaveRoomForTheTrialsOfUnalignedHeads) {
