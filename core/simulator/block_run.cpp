@@ -28,8 +28,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         continue;
       }
     }
-    const BlockRow& row = rows[at_];
-    switch (row.kind) {
+    switch (const BlockRow& row = rows[at_]; row.kind) {
       case Kind::alloc:
         if (!request(row, before.at_limit)) return Stop::at_limit;
         ++at_;
