@@ -155,8 +155,9 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
   // and the loss, is another.
-  options.ends_apart = plan.compiles_whole() && options.last_segment &&
-                       (in.leaf || model.facts.breaks_between_layers);
+  options.ends_apart =
+      plan.compiles_whole() && options.last_segment &&
+      (in.leaf || model.facts.breaks_between_layers || compiled::breaks_in_layers(model));
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
