@@ -72,7 +72,8 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     const MemoryProfile counted = simulate_memory(beside);
     e.phases = counted.phases;
     e.allocated = {counted.peak, counted.peak};
-    if (runs != nullptr && places_one_by_one(plan)) add_rests(e, simulate_reserved(beside, {}, nullptr));
+    if (runs != nullptr && places_one_by_one(plan))
+      add_rests(e, simulate_reserved(beside, {}, nullptr));
   }
   if (calibration.anchor) raise_bounds(e, calibration.anchor->memory_over);
   const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,

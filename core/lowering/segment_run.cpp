@@ -154,10 +154,11 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
-  // and the loss, is another.
+  // and the loss, is another. So it is where the graph breaks within layers, and what the model
+  // returns goes with the loss's graph.
   options.ends_apart =
       plan.compiles_whole() && options.last_segment &&
-      (in.leaf || model.facts.breaks_between_layers || compiled::breaks_in_layers(model));
+      (in.leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
