@@ -118,8 +118,10 @@ TEST(Breaks, LinearsInEightBitsAreOutside) {
     EXPECT_EQ(modules[2], (std::vector<std::string>{"q_norm"}));
     const std::vector<std::int32_t> parts = parts_at_breaks(model, segment);
     const std::vector<Op>& ops = segment.graph.ops();
-    for (std::size_t i = 0; i + 1 < ops.size(); ++i)
-      if (ops[i].kind == OpKind::silu) EXPECT_EQ(parts[i + 1], kNone);
+    for (std::size_t i = 0; i + 1 < ops.size(); ++i) {
+      if (ops[i].kind != OpKind::silu) continue;
+      EXPECT_EQ(parts[i + 1], kNone);
+    }
   }
 }
 
