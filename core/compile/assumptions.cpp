@@ -78,6 +78,11 @@ std::vector<std::string> compile_assumptions(const Model& model, const Plan& pla
         "each module is a graph of its own, and checkpointed blocks run eagerly; three runs "
         "confirm "
         "it, within 2.1 % before and 0.1 % since");
+  if (framework.breaks_at_blocks(plan))
+    assumed.emplace_back(
+        "FSDP2's hooks break the graph of a whole model at each block, and accelerate's at the "
+        "last norm and the head, after the source of PyTorch 2.11 and accelerate 1.15: a run "
+        "confirms it, which was in view");
   const bool few_bits = plan.workload.lora && plan.workload.lora->base != Quantization::none;
   if (few_bits && plan.workload.lora->base == Quantization::int8)
     assumed.emplace_back(

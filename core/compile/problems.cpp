@@ -28,9 +28,6 @@ Problem framework_problem(const Plan& plan) {
     return problem(
         fmt::format("compiled steps under {} are not estimated", std::string_view(framework.label)),
         "false, or framework single, ddp, fsdp2 or deepspeed");
-  if (*most == CompileScope::block && plan.compiles_whole())
-    return problem("FSDP2's hooks break the graph of a whole model at each block",
-                   R"({"scope": "block"})");
   if (plan.framework.deepspeed.deepcompile)
     return problem("DeepCompile's gathers inside of the graph are not estimated",
                    "false, or a ds_config without compile.deepcompile");

@@ -93,6 +93,8 @@ KeptResults kept_results(const Model& model, const Segment& segment, const Plan&
 std::vector<std::int32_t> parts_of(const Model& model, const Segment& segment, const Plan& plan,
                                    const Regime& regime) {
   if (traits_of(plan).breaks_at_modules(plan)) return compiled::parts_at_modules(segment);
+  if (traits_of(plan).breaks_at_blocks(plan) && !compiled::breaks_in_layers(model))
+    return compiled::parts_at_blocks(model, segment, plan.trainer->shards_ends_apart);
   std::vector<std::int32_t> parts = compiled::parts_at_breaks(model, segment);
   const std::int64_t graph_bytes = traits_of(plan).graph_bytes(plan);
   if (graph_bytes == 0) return parts;

@@ -111,6 +111,14 @@ std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& seg
   return parts;
 }
 
+std::vector<std::int32_t> parts_at_blocks(const Model& model, const Segment& segment,
+                                          bool ends_apart) {
+  const bool last = &segment == &model.segments.back();
+  if (last && ends_apart) return parts_at_modules(segment);
+  const bool called = last || segment.checkpointable;
+  return std::vector<std::int32_t>(called ? segment.graph.ops().size() : 0, 0);
+}
+
 std::vector<std::int32_t> parts_at_modules(const Segment& segment) {
   std::vector<std::int32_t> parts;
   const Op* before = nullptr;

@@ -24,9 +24,15 @@ bool breaks_in_layers(const Model& model);
 /// eager.
 std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& segment);
 
-/// By operation, the graph of the segment that it is in where hooks that Dynamo is told to leave
-/// out are around every module: each module that calls no other is one, and what runs between two.
-/// kNone: in none.
+/// The same where hooks that Dynamo is told to leave out are around every block
+/// (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, disable_if_config_true): each block is a
+/// graph, and the last segment, which the model's own caller computes behind the loop;
+/// `ends_apart`: they are around the last norm and the head too.
+std::vector<std::int32_t> parts_at_blocks(const Model& model, const Segment& segment,
+                                          bool ends_apart);
+
+/// By operation, the graph of the segment that it is in where such hooks are around every module:
+/// each module that calls no other is one, and what runs between two. kNone: in none.
 std::vector<std::int32_t> parts_at_modules(const Segment& segment);
 
 }  // namespace shardplan::compiled

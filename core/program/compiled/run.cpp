@@ -62,6 +62,10 @@ class CompiledRun {
     if (options_.graph_parts == nullptr && options_.pool != Stream::graphs) return false;
     return view_.graph().widens_outputs();
   }
+  /// Behind a break, to which the graph with the head hands what the model returns.
+  bool loss_has_own_graph() const {
+    return options_.graph_breaks && node(trace_.returned).part != node(trace_.output).part;
+  }
   TraceOptions trace_options(const Model& model) const;
   void begin_pass();
   void forward();
@@ -273,7 +277,7 @@ void CompiledRun::begin_backward() {
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  if ((options_.loss_apart && !widens_inside()) || options_.module_hooks) return;
+  if ((options_.loss_apart && !widens_inside()) || loss_has_own_graph()) return;
   const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
   const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
   if (options_.ends_apart || options_.loss_apart || one_of_graphs)
