@@ -125,6 +125,24 @@ TEST(Breaks, LinearsInEightBitsAreOutside) {
   }
 }
 
+// FSDP2: a block is a graph, and so is what follows the loop, where no unit ends in it.
+TEST(Breaks, BlocksAreGraphs) {
+  const Model model = qwen3(false);
+  EXPECT_TRUE(parts_at_blocks(model, model.segments.front(), true).empty());
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    const std::vector<std::int32_t> parts = parts_at_blocks(model, segment, true);
+    EXPECT_EQ(std::set<std::int32_t>(parts.begin(), parts.end()).size(), 1u);
+    EXPECT_EQ(parts.size(), segment.graph.ops().size());
+  }
+  const auto graphs = [&](bool apart) {
+    const std::vector<std::int32_t> parts = parts_at_blocks(model, model.segments.back(), apart);
+    return std::set<std::int32_t>(parts.begin(), parts.end()).size();
+  };
+  EXPECT_EQ(graphs(false), 1u);
+  EXPECT_EQ(graphs(true), 3u);  // the norm, the head, the loss
+}
+
 // Hooks around modules: a linear is a graph by itself, and the two sides of a gate are two.
 TEST(Breaks, ModulesAreGraphsOfTheirOwn) {
   const Model model = qwen3(false);
