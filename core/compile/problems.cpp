@@ -28,9 +28,6 @@ Problem framework_problem(const Plan& plan) {
     return problem(
         fmt::format("compiled steps under {} are not estimated", std::string_view(framework.label)),
         "false, or framework single, ddp, fsdp2 or deepspeed");
-  if (*most == CompileScope::block && plan.compiles_whole())
-    return problem("FSDP2's hooks break the graph of a whole model at each block",
-                   R"({"scope": "block"})");
   if (plan.framework.deepspeed.deepcompile)
     return problem("DeepCompile's gathers inside of the graph are not estimated",
                    "false, or a ds_config without compile.deepcompile");
@@ -166,14 +163,25 @@ Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   return cut_layers_problem(model, plan);
 }
 
-/// bitsandbytes' operators for four bits have rules for tensors without data, and products in eight
-/// bits look at values. A bias of another type than the product gets a new tensor in the first step
-/// (nn/modules.py, Linear4bit), which Dynamo cannot trace.
+/// Dynamo leaves LLM.int8() out; what is between is estimated where nothing else cuts it.
+Problem int8_problem(const Model& model, const Plan& plan) {
+  if (!plan.compiles_whole() || traits_of(plan).data_parallel || plan.records_graphs())
+    return problem(
+        "LLM.int8() breaks the graph at every linear; the pieces are estimated in a model that is "
+        "compiled in one piece, in one process and without CUDA graphs",
+        R"(false, or framework single and {"scope": "model"})");
+  if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
+    return problem("pieces between LLM.int8() and fused kernels are not estimated",
+                   "false, kernels torch, or a base in four or 16 bits");
+  return std::nullopt;
+}
+
+/// bitsandbytes' operators for four bits have rules for tensors without data. A bias of another
+/// type than the product gets a new tensor in the first step (nn/modules.py, Linear4bit), which
+/// Dynamo cannot trace.
 Problem stored_problem(const Model& model, const Plan& plan) {
   if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
-  if (plan.workload.lora->base == Quantization::int8)
-    return problem("LLM.int8() in a compiled model is not estimated",
-                   "false, or a base in four or 16 bits");
+  if (plan.workload.lora->base == Quantization::int8) return int8_problem(model, plan);
   if (!plan.compiles_whole() || traits_of(plan).data_parallel)
     return problem(
         "weights in four bits are estimated in a model that is compiled in one piece, in one "

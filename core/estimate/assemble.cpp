@@ -68,9 +68,12 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     add_rests(e, runs->spare());
   }
   if (program.replays_graphs) {
-    const MemoryProfile counted = simulate_memory(without_graph_pool(program));
+    const Program beside = without_graph_pool(program);
+    const MemoryProfile counted = simulate_memory(beside);
     e.phases = counted.phases;
     e.allocated = {counted.peak, counted.peak};
+    if (runs != nullptr && places_one_by_one(plan))
+      add_rests(e, simulate_reserved(beside, {}, nullptr));
   }
   if (calibration.anchor) raise_bounds(e, calibration.anchor->memory_over);
   const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,

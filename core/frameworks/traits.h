@@ -147,6 +147,8 @@ struct FrameworkTraits {
   Required<std::int64_t (*)(const Plan&)> graph_bytes;
   /// Whether hooks around every module break the graph of a whole model.
   Required<bool (*)(const Plan&)> breaks_at_modules;
+  /// Whether hooks around every block do, so that each block is a graph.
+  Required<bool (*)(const Plan&)> breaks_at_blocks;
   /// Whether CUDA graphs of compiled steps are estimated, whose pool its gradients lie in.
   Required<bool (*)(const Plan&)> records_graphs;
   /// Whether 16-bit parameters always have master weights beside them.

@@ -7,7 +7,9 @@ namespace shardplan {
 
 bool breaks_in_layers(const Model& model, const Plan& plan) {
   if (!plan.compile) return false;
-  return compiled::breaks_in_layers(model) || traits_of(plan).breaks_at_modules(plan);
+  const FrameworkTraits& framework = traits_of(plan);
+  return compiled::breaks_in_layers(model) || framework.breaks_at_modules(plan) ||
+         framework.breaks_at_blocks(plan);
 }
 
 bool gradients_at_once(const Model& model, const Plan& plan) {

@@ -93,6 +93,8 @@ KeptResults kept_results(const Model& model, const Segment& segment, const Plan&
 std::vector<std::int32_t> parts_of(const Model& model, const Segment& segment, const Plan& plan,
                                    const Regime& regime) {
   if (traits_of(plan).breaks_at_modules(plan)) return compiled::parts_at_modules(segment);
+  if (traits_of(plan).breaks_at_blocks(plan) && !compiled::breaks_in_layers(model))
+    return compiled::parts_at_blocks(model, segment, plan.trainer->shards_ends_apart);
   std::vector<std::int32_t> parts = compiled::parts_at_breaks(model, segment);
   const std::int64_t graph_bytes = traits_of(plan).graph_bytes(plan);
   if (graph_bytes == 0) return parts;
@@ -154,9 +156,11 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
   // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
-  // and the loss, is another.
-  options.ends_apart = plan.compiles_whole() && options.last_segment &&
-                       (in.leaf || model.facts.breaks_between_layers);
+  // and the loss, is another. So it is where the graph breaks within layers, and what the model
+  // returns goes with the loss's graph.
+  options.ends_apart =
+      plan.compiles_whole() && options.last_segment &&
+      (in.leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;

@@ -201,7 +201,6 @@ class Finisher {
     return has("rope") && has("fused_linear_cross_entropy");
   }
 
-  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for.
   void take_compile() {
     const Json* asked = recipe_.find("/compile");
     if (asked == nullptr || *asked == false) return;
@@ -213,14 +212,6 @@ class Finisher {
                               "compiled, which keeps more as a rule"});
       return;
     }
-    if (framework() != "fsdp2") return;
-    Json blocks = asked->is_object() ? *asked : Json::object();
-    if (blocks.contains("scope")) return;
-    blocks["scope"] = "block";
-    recipe_.job["compile"] = blocks;
-    recipe_.note({.kind = Note::Kind::assumed,
-                  .field = "compile.scope: block",
-                  .reason = "FSDP2's hooks break the graph of a whole model at each block"});
   }
 
   /// FlatParamHandle takes floating types only, and one in a tensor (_validate_tensors_to_flatten).

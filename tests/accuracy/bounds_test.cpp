@@ -73,7 +73,7 @@ TEST(Bounds, HoldForNinetyFiveOfAHundredRuns) {
 TEST(Bounds, AreCloseToTheRuns) {
   constexpr std::array<std::pair<std::string_view, double>, 7> kWidths{
       {{"single", 0.05},
-       {"ddp", 0.0505},  // docs/evidence/measurements.md
+       {"ddp", 0.0518},  // docs/evidence/measurements.md
        {"fsdp2", 0.05},
        {"deepspeed stage 1", 0.08},
        {"deepspeed stage 2", 0.08},

@@ -173,5 +173,20 @@ TEST(CompiledReplay, AgreesWithInductorOverFourBits) {
   EXPECT_EQ(replays.size(), 6U);
 }
 
+/// The pieces between functions that Dynamo leaves out; checkpointed blocks are eager.
+TEST(CompiledReplay, AgreesWithInductorOverEightBits) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("int8.json");
+  for (const Json& replay : replays) {
+    const Json& c = replay.at("case");
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_NEAR(errors.kept, 0, 0.002);
+    EXPECT_GT(errors.peak, -0.002);
+    EXPECT_LT(errors.peak, c.contains("checkpointing") ? 0.015 : 0.002);
+  }
+  EXPECT_EQ(replays.size(), 3U);
+}
+
 }  // namespace
 }  // namespace shardplan::compiled_replay_test

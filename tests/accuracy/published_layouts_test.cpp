@@ -159,7 +159,8 @@ TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
   EXPECT_GT(correlation(predicted, measured), 0.99);
   EXPECT_GT(correlation(ranks_of(predicted), ranks_of(measured)), 0.8);
   EXPECT_LT(memory_error / memory_rows, 0.11);
-  EXPECT_LT(time_error / static_cast<double>(measured.size()), 0.092);  // docs/explanation/pipeline.md
+  EXPECT_LT(time_error / static_cast<double>(measured.size()),
+            0.092);  // docs/explanation/pipeline.md
 }
 
 /// What spoils the order of the rest is named in docs/explanation/pipeline.md: rows from before the

@@ -72,6 +72,7 @@ constinit const FrameworkTraits kDdpTraits{
     .compiles = CompileScope::model,
     .graph_bytes = ddp_graph_bytes,
     .breaks_at_modules = usual::never,
+    .breaks_at_blocks = usual::never,
     .records_graphs = ddp_records_graphs,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,

@@ -119,6 +119,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .compiles = CompileScope::model,
     .graph_bytes = usual::one_graph,
     .breaks_at_modules = deepspeed_shards_parameters,
+    .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = true,
     .sync_each_batch = usual::no_choice_of_sync,

@@ -149,6 +149,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
     .breaks_at_modules = usual::never,
+    .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },

@@ -108,6 +108,7 @@ constinit const FrameworkTraits kNativeTraits{
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
     .breaks_at_modules = usual::never,
+    .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,

@@ -53,6 +53,7 @@ constinit const FrameworkTraits kSingleTraits{
     .compiles = CompileScope::model,
     .graph_bytes = usual::one_graph,
     .breaks_at_modules = usual::never,
+    .breaks_at_blocks = usual::never,
     .records_graphs = usual::always,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,

@@ -35,17 +35,51 @@ std::size_t end_of_adapter(const std::vector<Op>& ops, std::size_t b) {
   return std::min(end, ops.size());
 }
 
-}  // namespace
+bool is_int8(const Model& model, const Op& op) {
+  return op.kind == OpKind::linear && op.weight != kNone &&
+         format_of(model.parameters[static_cast<std::size_t>(op.weight)].stored).casts_inputs;
+}
 
-bool breaks_in_layers(const Model& model) {
-  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
-    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), [](const Op& op) {
-      return op.fused != nullptr && op.kind == OpKind::rotary;
-    });
+template <typename Is>
+bool any_op(const Segment& segment, Is&& is) {
+  return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), is);
+}
+
+bool has_int8(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& segment) {
+    return any_op(segment, [&](const Op& op) { return is_int8(model, op); });
   });
 }
 
+std::vector<std::int32_t> parts_at_int8(const Model& model, const Segment& segment) {
+  const std::vector<Op>& ops = segment.graph.ops();
+  const bool any = any_op(segment, [&](const Op& op) { return is_int8(model, op); });
+  if (!any && &segment != &model.segments.back()) return {};
+  std::vector<std::int32_t> parts;
+  std::int32_t part = 0;
+  std::size_t adapter_end = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const bool outside = is_int8(model, ops[i]);
+    parts.push_back(outside ? kNone : part);
+    if (is_adapter(model, ops[i])) adapter_end = end_of_adapter(ops, i);
+    if (outside || i + 1 == adapter_end) ++part;
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool breaks_in_layers(const Model& model) {
+  const auto rotates = [](const Op& op) {
+    return op.fused != nullptr && op.kind == OpKind::rotary;
+  };
+  return has_int8(model) ||
+         std::any_of(model.segments.begin(), model.segments.end(),
+                     [&](const Segment& segment) { return any_op(segment, rotates); });
+}
+
 std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& segment) {
+  if (has_int8(model)) return parts_at_int8(model, segment);
   const std::vector<Op>& ops = segment.graph.ops();
   const auto rotates = [](const Op& op) { return op.kind == OpKind::rotary; };
   const auto first_rotary =
@@ -75,6 +109,14 @@ std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& seg
     parts[i] = i < last_rotary ? 1 : i < end ? 2 : 3;
   }
   return parts;
+}
+
+std::vector<std::int32_t> parts_at_blocks(const Model& model, const Segment& segment,
+                                          bool ends_apart) {
+  const bool last = &segment == &model.segments.back();
+  if (last && ends_apart) return parts_at_modules(segment);
+  const bool called = last || segment.checkpointable;
+  return std::vector<std::int32_t>(called ? segment.graph.ops().size() : 0, 0);
 }
 
 std::vector<std::int32_t> parts_at_modules(const Segment& segment) {

@@ -50,4 +50,9 @@ std::vector<std::int32_t> cut_between_breaks(const Model& model, const Regime& r
 /// Whether these parts are such: the graphs of Liger's loss, behind the last of them, are cut too.
 bool is_cut(const std::vector<std::int32_t>& parts);
 
+/// By operation of a segment, the graph that it is in; empty: all are in one.
+inline std::vector<std::int32_t> parts_of(const TapeOptions& options) {
+  return options.graph_parts == nullptr ? std::vector<std::int32_t>{} : *options.graph_parts;
+}
+
 }  // namespace shardplan::compiled

@@ -1,6 +1,7 @@
 #include "program/compiled/kernels.h"
 
 #include "program/compiled/padding.h"
+#include "program/tape/int8_product.h"
 #include "program/tape/kernels.h"
 #include "program/tape/widened.h"
 
@@ -41,6 +42,13 @@ tape::KernelList kernel_of(const Node& node, const Op& op, const tape::GraphView
   };
   tape::KernelList list;
   if (node.further || node.gradient_of != kNone) return list;
+  if (view.multiplies_int8(op)) {
+    if (!node.backward) return tape::int8_kernels(view, op);
+    list = tape::int8_widening(view, op);
+    if (const auto product = tape::linear_backward_kernels(view, op, node.type).input)
+      list.add(*product);
+    return list;
+  }
   if (op.fused == nullptr) {
     if (op.kind == OpKind::linear && view.parameter(op.weight).widened() && !node.backward)
       return tape::widening_kernels(view, op, Issue::nested);

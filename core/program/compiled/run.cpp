@@ -23,10 +23,6 @@ namespace {
 using tape::kExternal;
 using tape::StorageId;
 
-std::vector<std::int32_t> parts_of(const TapeOptions& options) {
-  return options.graph_parts == nullptr ? std::vector<std::int32_t>{} : *options.graph_parts;
-}
-
 class CompiledRun {
  public:
   CompiledRun(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
@@ -59,8 +55,8 @@ class CompiledRun {
   /// A whole model is compiled with its caller's cast of what it returns. Of one graph that has no
   /// pool it is counted outside, which is as much.
   bool widens_inside() const {
-    if (options_.graph_parts == nullptr && options_.pool != Stream::graphs) return false;
-    return view_.graph().widens_outputs();
+    return view_.graph().widens_outputs() &&
+           (options_.graph_parts != nullptr || options_.pool == Stream::graphs);
   }
   TraceOptions trace_options(const Model& model) const;
   void begin_pass();
@@ -273,7 +269,9 @@ void CompiledRun::begin_backward() {
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  if ((options_.loss_apart && !widens_inside()) || options_.module_hooks) return;
+  // The loss has a graph of its own, behind a break, to which the head's is handed.
+  if (options_.graph_breaks && node(trace_.returned).part != node(trace_.output).part) return;
+  if (options_.loss_apart && !widens_inside()) return;
   const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
   const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
   if (options_.ends_apart || options_.loss_apart || one_of_graphs)

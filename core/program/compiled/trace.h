@@ -82,6 +82,8 @@ class Trace {
   void gate_kernel(std::size_t i);
   void rotary_kernel(std::size_t i);
   void loss_kernel(std::size_t i);
+  void int8_linear(std::size_t i);
+  void int8_linear_backward(std::size_t i, NodeId g);
   NodeId attention_mask(const Op& op, DType type);
   NodeId read(std::size_t i, std::size_t k);
   NodeId weight(const Op& op, ParameterId id);

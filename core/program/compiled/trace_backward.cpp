@@ -195,6 +195,7 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
 
 void Trace::linear_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
+  if (view_.multiplies_int8(op)) return int8_linear_backward(i, g);
   g = taken_from_heads(g);
   if (view_.trains(op.bias))
     give_parameter(op.bias,

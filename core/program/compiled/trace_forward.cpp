@@ -93,6 +93,7 @@ void Trace::mean_loss(std::size_t i) {
 
 void Trace::linear(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
+  if (view_.multiplies_int8(op)) return int8_linear(i);
   const NodeId x = op.in[0] == kNone ? kNone : read(i, 0);
   if (view_.multiplies_narrow(op)) return narrow_linear(i, x);
   const NodeId w = weight(op, op.weight);

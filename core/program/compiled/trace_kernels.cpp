@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "program/compiled/trace.h"
+#include "program/tape/int8_product.h"
 #include "program/tape/loss_chunks.h"
 
 namespace shardplan::compiled {
@@ -176,6 +177,25 @@ void Trace::loss_kernel_backward(std::size_t i) {
     graph.at(handed).gradient_of = op.weight;
   }
   if (view_.state(op.in[0]).needs_grad) give(i, 0, made);
+}
+
+/// bitsandbytes' function of autograd, which runs outside of the graphs (compiled/breaks.h) and
+/// keeps what it has read.
+void Trace::int8_linear(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const NodeId x = read(i, 0);
+  of(op.out) =
+      call({x, parameter(op.weight), parameter(op.bias)}, count(op.out), view_.state(op.out).dtype);
+  graph.at(of(op.out)).workspace = tape::int8_bytes(view_, op);
+}
+
+void Trace::int8_linear_backward(std::size_t i, NodeId g) {
+  const Op& op = view_.graph().ops()[i];
+  if (!view_.state(op.in[0]).needs_grad) return;
+  const NodeId x = reads_[i][0];
+  const NodeId made = call({g, x, parameter(op.weight)}, graph.at(x).elements, graph.at(x).type);
+  graph.at(made).workspace = tape::widened_int8_bytes(view_, op);
+  give(i, 0, made);
 }
 
 }  // namespace shardplan::compiled

@@ -319,11 +319,7 @@ void ForwardPass::launch_product(const Op& op, DType type) {
   }
   if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
     return p_.exchanges.launch_forward(op, called(op, product_kernel(p_.view, op, type)));
-  p_.writer.launch(int8_casts(p_.view, op));
-  Kernel product = product_kernel(p_.view, op, DType::i8);
-  product.issue = Issue::nested;
-  p_.writer.launch(product);
-  p_.writer.launch(int8_results(p_.view, op));
+  p_.writer.launch(int8_kernels(p_.view, op));
 }
 
 void ForwardPass::drop_names(std::size_t i) {

@@ -1,5 +1,8 @@
 #include "program/tape/int8_product.h"
 
+#include <algorithm>
+
+#include "base/checked.h"
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -20,34 +23,6 @@ std::int64_t rows_of(const GraphView& view, const Op& op) {
 /// Whether something of this type has to be cast to fp16 or from it.
 bool casts_half(const GraphView& view, const Op& op) {
   return view.read_type(op, 0) != DType::f16;
-}
-
-}  // namespace
-
-Int8Product::Int8Product(Parts& parts, const Op& op) : p_(parts) {
-  if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer) return;
-  cast_input(op);
-  const std::int64_t results = results_of(p_.view, op);
-  held_.push_back(allocate(checked_mul(results, kSum)));
-  if (casts_half(p_.view, op)) held_.push_back(allocate(checked_mul(results, kHalf)));
-}
-
-/// int8_vectorwise_quant: of the fp16 copy the magnitudes, and which of them pass the threshold.
-/// The weights and tokens of a run without outliers leave it there.
-void Int8Product::cast_input(const Op& op) {
-  const std::int64_t n = inputs_of(p_.view, op);
-  const StorageId half = casts_half(p_.view, op) ? allocate(checked_mul(n, kHalf)) : kExternal;
-  held_.push_back(allocate(checked_mul(rows_of(p_.view, op), kScale)));
-  held_.push_back(allocate(n));
-  const StorageId magnitudes = allocate(checked_mul(n, kHalf));
-  const StorageId outliers = allocate(n);
-  p_.storages.unref(magnitudes);
-  p_.storages.unref(outliers);
-  p_.storages.unref(half);
-}
-
-Int8Product::~Int8Product() {
-  for (const StorageId id : held_) p_.storages.unref(id);
 }
 
 KernelList int8_casts(const GraphView& view, const Op& op) {
@@ -79,11 +54,60 @@ KernelList int8_results(const GraphView& view, const Op& op) {
   return list;
 }
 
+}  // namespace
+
+Int8Product::Int8Product(Parts& parts, const Op& op) : p_(parts) {
+  if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer) return;
+  cast_input(op);
+  const std::int64_t results = results_of(p_.view, op);
+  held_.push_back(allocate(checked_mul(results, kSum)));
+  if (casts_half(p_.view, op)) held_.push_back(allocate(checked_mul(results, kHalf)));
+}
+
+/// int8_vectorwise_quant: of the fp16 copy the magnitudes, and which of them pass the threshold.
+/// The weights and tokens of a run without outliers leave it there.
+void Int8Product::cast_input(const Op& op) {
+  const std::int64_t n = inputs_of(p_.view, op);
+  const StorageId half = casts_half(p_.view, op) ? allocate(checked_mul(n, kHalf)) : kExternal;
+  held_.push_back(allocate(checked_mul(rows_of(p_.view, op), kScale)));
+  held_.push_back(allocate(n));
+  const StorageId magnitudes = allocate(checked_mul(n, kHalf));
+  const StorageId outliers = allocate(n);
+  p_.storages.unref(magnitudes);
+  p_.storages.unref(outliers);
+  p_.storages.unref(half);
+}
+
+Int8Product::~Int8Product() {
+  for (const StorageId id : held_) p_.storages.unref(id);
+}
+
+std::int64_t int8_bytes(const GraphView& view, const Op& op) {
+  const std::int64_t n = inputs_of(view, op), results = results_of(view, op);
+  const std::int64_t half = casts_half(view, op) ? kHalf : 0;
+  const std::int64_t cast = checked_add(checked_mul(rows_of(view, op), kScale), n);
+  // The result is not there yet.
+  const std::int64_t looking = checked_add(cast, checked_mul(n, half + kHalf + 1)) -
+                               view.bytes_of(op.out, view.read_type(op, 0));
+  return std::max(looking, checked_add(cast, checked_mul(results, kSum + half)));
+}
+
+KernelList int8_kernels(const GraphView& view, const Op& op) {
+  KernelList list = int8_casts(view, op);
+  Kernel product = product_kernel(view, op, DType::i8);
+  product.issue = Issue::nested;
+  list.add(product);
+  for (const Kernel& kernel : int8_results(view, op)) list.add(kernel);
+  return list;
+}
+
+std::int64_t widened_int8_bytes(const GraphView& view, const Op& op) {
+  return view.bytes_of(view.parameter(op.weight), view.read_type(op, 0));
+}
+
 StorageId widened_int8(Parts& parts, const Op& op) {
   if (!parts.view.multiplies_int8(op)) return kExternal;
-  const std::int64_t bytes =
-      parts.view.bytes_of(parts.view.parameter(op.weight), parts.view.read_type(op, 0));
-  return parts.storages.allocate(bytes, Category::workspace);
+  return parts.storages.allocate(widened_int8_bytes(parts.view, op), Category::workspace);
 }
 
 /// `.to(copy=True)`, then multiplied by the rows' scales in place.

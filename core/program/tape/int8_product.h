@@ -29,12 +29,15 @@ class Int8Product {
   std::vector<StorageId> held_;
 };
 
-/// What the host starts around the product: before it, and behind it.
-KernelList int8_casts(const GraphView& view, const Op& op);
-KernelList int8_results(const GraphView& view, const Op& op);
+/// The most that lives beside the result while it is made, as Int8Product makes it.
+std::int64_t int8_bytes(const GraphView& view, const Op& op);
+
+/// What the host starts: the casts, the product, and what makes its result of the sums.
+KernelList int8_kernels(const GraphView& view, const Op& op);
 
 /// The weight in the input's type while the input's gradient is made, and the kernels that make it.
 StorageId widened_int8(Parts& parts, const Op& op);
+std::int64_t widened_int8_bytes(const GraphView& view, const Op& op);
 KernelList int8_widening(const GraphView& view, const Op& op);
 
 }  // namespace shardplan::tape

@@ -72,11 +72,37 @@ def _watched(mode, func, types, args=(), kwargs=None):
     memory = getattr(mode, "memory", None)
     if memory and func in ANSWERS:
         return ANSWERS[func]
+    if memory and func.namespace == "bitsandbytes" and func._opname in EIGHT_BITS:
+        with mode:
+            return EIGHT_BITS[func._opname](*args)
     made = _dispatch(mode, func, types, args, kwargs)
     return memory.watch(made) if memory else made
 
 
-FakeTensorMode.__torch_dispatch__ = _watched
+def _empty(shape, dtype):
+    return torch.empty(shape, dtype=dtype, device="cuda")
+
+
+def _to_eight_bits(x, *_):
+    """bitsandbytes/backends/cuda/ops.py, int8_vectorwise_quant, of an input without outliers."""
+    made = _empty(x.numel() // x.shape[-1], torch.float32), _empty(x.shape, torch.int8)
+    looked_at = _empty(x.shape, torch.float16), _empty(x.shape, torch.bool)
+    del looked_at
+    return made[1], made[0], _empty(0, torch.int64)
+
+
+def _product_of_eight_bits(x, narrow, weight, *_):
+    """The same, int8_mixed_scaled_mm."""
+    shape = *narrow.shape[:-1], weight.shape[0]
+    sums, half = _empty(shape, torch.int32), _empty(shape, torch.float16)
+    del sums
+    return (half if x.dtype == torch.float16 else _empty(shape, x.dtype)), None
+
+
+# Operators whose results' sizes only values tell: Dynamo leaves them out, and they have no rule.
+EIGHT_BITS = {"int8_vectorwise_quant": _to_eight_bits, "int8_mixed_scaled_mm": _product_of_eight_bits}
+
+FakeTensorMode.__torch_dispatch__ = torch._dynamo.disable(_watched)
 
 
 class Nothing:

@@ -5,7 +5,7 @@ usage: python saved_by_compile.py CASES.json OUT.json [NAME...]
 A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtype", "autocast", "batch", "length",
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
 layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4, or as they are where its
-"quantization" is "none"), "bucket_bytes" (graphs are cut as under DDP), "pads" (so are rows that are not aligned, as
+"quantization" is "none", or in LLM.int8() where it is "int8"), "bucket_bytes" (graphs are cut as under DDP), "pads" (so are rows that are not aligned, as
 where that is found faster)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
 on tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
@@ -23,7 +23,7 @@ import torch
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
 from compilation import compile_model
 from compiled_memory import Compiler, Memory
-from stand_in_adapters import in_four_bits, pack, with_adapters
+from stand_in_adapters import in_eight_bits, in_four_bits, pack, pack_eight, with_adapters
 
 
 def on_stand_in(model, memory):
@@ -52,16 +52,16 @@ def model_of(case, memory):
     with torch.device("meta"):
         model = kind.from_config(config).to(getattr(torch, case.get("dtype", "bfloat16")))
     lora = case.get("lora")
-    packed = lora is not None and lora.get("quantization") != "none"
-    if packed:
-        in_four_bits(model)
+    stored = "none" if lora is None else lora.get("quantization", "nf4")
+    if stored != "none":
+        in_eight_bits(model) if stored == "int8" else in_four_bits(model)
     if lora is not None:
         model = with_adapters(model, lora)
     on_stand_in(model, memory)
-    if packed:
-        pack(model, memory)
+    if stored != "none":
+        pack_eight(model, memory) if stored == "int8" else pack(model, memory)
     checkpoint(case, model)
-    if lora is not None and not packed and checkpoints(policy_of(case)):
+    if lora is not None and stored == "none" and checkpoints(policy_of(case)):
         model.enable_input_require_grads()
     if case.get("kernels") == "liger":
         from liger_kernel.transformers import _apply_liger_kernel_to_instance

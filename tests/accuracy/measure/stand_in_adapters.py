@@ -1,25 +1,43 @@
-"""Linears in four bits, as bitsandbytes stores them, and peft's adapters over them: of models without data."""
+"""Linears in four or eight bits, as bitsandbytes stores them, and peft's adapters over them: of models without data."""
 import torch
 
 
-def in_four_bits(model):
+OUTLIERS_FROM = 6.0  # transformers' default
+
+
+def _replace(model, make):
     """The linears of a model on the meta device that transformers quantizes: all but the head. What stays in 16 bits
     becomes fp32, as peft's prepare_model_for_kbit_training makes it."""
-    from bitsandbytes.nn import Linear4bit
-
     head = model.get_output_embeddings()
     for module in list(model.modules()):
         for name, linear in list(module.named_children()):
             if type(linear) is torch.nn.Linear and linear is not head:
-                made = Linear4bit(linear.in_features, linear.out_features, linear.bias is not None, device="meta",
-                                  compute_dtype=torch.bfloat16, compress_statistics=True, quant_type="nf4")
-                made.weight = linear.weight  # packed when it is on the stand-in
-                made.weight.compress_statistics, made.weight.quant_type = True, "nf4"  # peft asks
-                setattr(module, name, made)
-    model.is_loaded_in_4bit = True
+                setattr(module, name, make(linear))
     model.float()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
+
+
+def in_four_bits(model):
+    from bitsandbytes.nn import Linear4bit
+
+    def make(linear):
+        made = Linear4bit(linear.in_features, linear.out_features, linear.bias is not None, device="meta",
+                          compute_dtype=torch.bfloat16, compress_statistics=True, quant_type="nf4")
+        made.weight = linear.weight  # packed when it is on the stand-in
+        made.weight.compress_statistics, made.weight.quant_type = True, "nf4"  # peft asks
+        return made
+
+    _replace(model, make)
+    model.is_loaded_in_4bit = True
+
+
+def in_eight_bits(model):
+    from bitsandbytes.nn import Linear8bitLt
+
+    _replace(model, lambda linear: Linear8bitLt(linear.in_features, linear.out_features, linear.bias is not None,
+                                                device="meta", has_fp16_weights=False, threshold=OUTLIERS_FROM))
+    model.is_loaded_in_8bit = True
 
 
 def with_adapters(model, lora):
@@ -51,3 +69,18 @@ def pack(model, memory):
                                             offset=empty(()), state2=second)
             linear.weight, linear.quant_state = weight, weight.quant_state
             linear.compute_type_is_set = True
+
+
+def pack_eight(model, memory):
+    """The same of linears in eight bits, as they are behind the first forward pass."""
+    from bitsandbytes.nn import Linear8bitLt
+
+    with memory:
+        for linear in model.modules():
+            if isinstance(linear, Linear8bitLt):
+                shape = linear.out_features, linear.in_features
+                linear.weight = torch.nn.Parameter(torch.empty(*shape, dtype=torch.int8, device="cuda"),
+                                                   requires_grad=False)
+                linear.weight.CB = linear.weight.SCB = None
+                linear.state.CB, linear.state.SCB = linear.weight.data, torch.empty(shape[0], device="cuda")
+                linear.state.threshold = OUTLIERS_FROM

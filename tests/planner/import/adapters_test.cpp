@@ -151,7 +151,7 @@ deepspeed: {zero_optimization: {stage: 3}}
   EXPECT_TRUE(noted(imported, Note::Kind::warning, "optimizer"));
 }
 
-TEST(Compiling, UnderFsdp2IsThatOfBlocks) {
+TEST(Compiling, UnderFsdp2IsOfTheWholeModel) {
   const Json job = job_of(R"(
 base_model: llama-3.1-8b
 bf16: true
@@ -160,7 +160,7 @@ fsdp_version: 2
 fsdp_config: {reshard_after_forward: true}
 datasets: [{path: a}]
 )");
-  EXPECT_EQ(job.at("compile"), Json({{"scope", "block"}}));
+  EXPECT_EQ(job.at("compile"), true);
 }
 
 TEST(LigerKernels, BesideExpertsArePyTorchsWithTheLossInParts) {

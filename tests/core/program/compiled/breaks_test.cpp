@@ -95,6 +95,54 @@ TEST(Breaks, TheLossIsOutsideAndEmbeddingsAreEager) {
   EXPECT_EQ(modules[kNone], (std::vector<std::string>{"lm_head"}));
 }
 
+// LLM.int8(): linears are in no graph, their adapters and the two sides of the gate in one each.
+TEST(Breaks, LinearsInEightBitsAreOutside) {
+  const Json config = Json::parse(R"({"model_type": "qwen3", "num_attention_heads": 16,
+                                      "num_key_value_heads": 8, "hidden_size": 1024,
+                                      "intermediate_size": 3072, "vocab_size": 32000,
+                                      "num_hidden_layers": 2})");
+  BuildOptions options;
+  options.lora = Lora{};
+  options.lora->targets = {"q_proj"};
+  options.lora->base = Quantization::int8;
+  const Model model = build_model(load_model_config(config, "config.json"), options);
+  EXPECT_TRUE(breaks_in_layers(model));
+  EXPECT_TRUE(parts_at_breaks(model, model.segments.front()).empty());
+  EXPECT_EQ(modules_in(model, model.segments.back()).size(), 1u);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    auto modules = modules_in(model, segment);
+    EXPECT_EQ(modules[kNone].size(), 7u);
+    EXPECT_EQ(modules[0], (std::vector<std::string>{"input_layernorm"}));
+    EXPECT_EQ(modules[1], (std::vector<std::string>{"lora_A", "lora_B"}));
+    EXPECT_EQ(modules[2], (std::vector<std::string>{"q_norm"}));
+    const std::vector<std::int32_t> parts = parts_at_breaks(model, segment);
+    const std::vector<Op>& ops = segment.graph.ops();
+    for (std::size_t i = 0; i + 1 < ops.size(); ++i) {
+      if (ops[i].kind != OpKind::silu) continue;
+      EXPECT_EQ(parts[i + 1], kNone);
+    }
+  }
+}
+
+// FSDP2: a block is a graph, and so is what follows the loop, where no unit ends in it.
+TEST(Breaks, BlocksAreGraphs) {
+  const Model model = qwen3(false);
+  EXPECT_TRUE(parts_at_blocks(model, model.segments.front(), true).empty());
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    const std::vector<std::int32_t> parts = parts_at_blocks(model, segment, true);
+    EXPECT_EQ(std::set<std::int32_t>(parts.begin(), parts.end()).size(), 1u);
+    EXPECT_EQ(parts.size(), segment.graph.ops().size());
+  }
+  const auto graphs = [&](bool apart) {
+    const std::vector<std::int32_t> parts = parts_at_blocks(model, model.segments.back(), apart);
+    return std::set<std::int32_t>(parts.begin(), parts.end()).size();
+  };
+  EXPECT_EQ(graphs(false), 1u);
+  EXPECT_EQ(graphs(true), 3u);  // the norm, the head, the loss
+}
+
 // Hooks around modules: a linear is a graph by itself, and the two sides of a gate are two.
 TEST(Breaks, ModulesAreGraphsOfTheirOwn) {
   const Model model = qwen3(false);
