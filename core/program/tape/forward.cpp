@@ -270,6 +270,7 @@ void ForwardPass::launch(const Op& op, DType type) {
     return p_.writer.launch(
         call_kernel(op.kind == OpKind::linear ? Issue::linear : Issue::python, type));
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
+    if (op.fused != nullptr && op.fused->host_reads) host_reads_labels(p_);
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
