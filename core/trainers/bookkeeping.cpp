@@ -36,7 +36,7 @@ void add_trainer_work(Program& program, const Model& model, const Plan& plan) {
   Event work;
   work.kind = Event::Kind::compute;
   work.first = static_cast<std::int32_t>(program.kernels.size());
-  program.kernels.push_back(accounts);
+  if (plan.trainer->walks_modules) program.kernels.push_back(accounts);
 
   std::vector<Event> events;
   events.reserve(program.events.size());
@@ -44,7 +44,7 @@ void add_trainer_work(Program& program, const Model& model, const Plan& plan) {
     events.push_back(e);
     if (e.kind != Event::Kind::end_phase || e.phase != Phase::backward) continue;
     events.push_back(wait);
-    events.push_back(work);
+    if (plan.trainer->walks_modules) events.push_back(work);
   }
   program.events = std::move(events);
 }
