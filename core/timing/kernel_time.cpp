@@ -7,8 +7,8 @@
 namespace shardplan {
 namespace {
 
-/// cuDNN's fused kernels are 64, 128 or 256 channels wide, and compute over all of them: heads of 80
-/// and 96 take as long as those of 128 (forward, 48 and 49 µs beside 48, h200-kernels.json; a
+/// cuDNN's fused kernels are 64, 128 or 256 channels wide, and compute over all of them: heads of
+/// 80 and 96 take as long as those of 128 (forward, 48 and 49 µs beside 48, h200-kernels.json; a
 /// tower's of 72 in a profiled step). What lies between the two wider ones was not measured.
 double computed_width(const Kernel& a) {
   constexpr std::int64_t kNarrow = 64, kWide = 128;
