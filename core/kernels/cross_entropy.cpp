@@ -10,6 +10,7 @@ constinit const FusedKernel kKernel{
     .words = "Liger's cross-entropy",
     .gradients = GradientPlace::inputs,
     .keeps_input = true,
+    .host_reads = true,
     .source = "liger_kernel/ops/cross_entropy.py",
 };
 

@@ -35,6 +35,9 @@ struct FusedKernel {
   GradientPlace gradients = GradientPlace::fresh;
   bool keeps_input = false;  ///< the loss alone: the others keep what their operation does
   bool in_fp32 = false;      ///< the loss alone: over a copy of the logits in fp32
+  /// The loss alone: the host reads how many labels count before its kernels start, and behind the
+  /// forward pass whether the loss's gradient is 1 (target_mask.sum().item() and torch.equal).
+  bool host_reads = false;
   /// Gradients of parameters are summed in fp32 by each multiprocessor before they are added up:
   /// so many rows of them for each.
   std::int64_t partial_sums = 0;

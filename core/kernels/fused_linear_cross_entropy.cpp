@@ -8,6 +8,7 @@ extern const FusedKernel kKernel;
 constinit const FusedKernel kKernel{
     .name = "fused_linear_cross_entropy",
     .words = "Liger's loss, fused with the head",
+    .host_reads = true,
     .source = "liger_kernel/ops/fused_linear_cross_entropy.py",
 };
 

@@ -153,7 +153,9 @@ struct Op {
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
   bool drops = false;           ///< sdpa: with dropout of the probabilities
   std::int64_t within = 0;      ///< sdpa: keys that each query sees; 0: as `work` says
-  bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
+  /// sdpa: each image, or window of one, in a call of its own; the host reads how long they are.
+  bool one_by_one = false;
+  bool causal = false;  ///< sdpa: without a mask the kernel leaves out half of the square
   /// sdpa: ranks whose keys and values it reads one after the other, merging what each block of
   /// them makes in fp32 (PyTorch's context_parallel); 1: all at once.
   std::int64_t key_blocks = 1;

@@ -31,6 +31,13 @@ constexpr AutocastRule autocast_rule(OpKind kind) {
   }
 }
 
+/// Whether a boolean mask says which elements or rows are meant: the host waits for the GPU, in
+/// both passes, to know how many there are (masked_scatter's backward pass, index_put and its;
+/// transformers' torch_compilable_check of images' tokens).
+constexpr bool host_reads_places(OpKind kind) {
+  return kind == OpKind::place_elements || kind == OpKind::place_rows;
+}
+
 /// PyTorch's promotion of two floating types.
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;

@@ -25,8 +25,10 @@ inline constexpr std::array kTransformersOptimizers{
 /// gradients between micro-batches (no_sync); under FSDP2 it shards embeddings and head apart
 /// (utils/fsdp_utils.py, fsdp2_prepare_model). DDP looks for unused parameters
 /// (transformers/trainer.py, _build_accelerator_args). transformers 5.17 asks after each
-/// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
-/// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer). Where a
+/// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter) and counts its
+/// operations (floating_point_ops), sets all modules to training before it (training_step), divides
+/// the loss by num_items_in_batch, and tells bitsandbytes to leave embeddings alone
+/// (create_optimizer). Where a
 /// ds_config names the optimizer, its parameters are one group (transformers/integrations/
 /// deepspeed.py, deepspeed_optim_sched: DummyOptim).
 /// Preference training on it is TRL's: references are prepared by prepare_fsdp
@@ -47,6 +49,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .widens_outputs = true,
           .finds_unused = true,
           .waits_for_loss = true,
+          .walks_modules = true,
           .syncs_each_batch = false,
           .prepares_kbit = true,
           .divides_loss = true,

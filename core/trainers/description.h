@@ -71,6 +71,9 @@ struct TrainerDescription {
   bool finds_unused = false;
   /// The host waits for the loss of each micro-batch before it goes on.
   bool waits_for_loss = false;
+  /// And sets all modules to training and counts the operations of each micro-batch by their
+  /// parameters, in loops over modules.
+  bool walks_modules = false;
   /// FSDP reduces gradients after each micro-batch of an accumulation, unless told otherwise; else
   /// whole gradients are kept until the last one.
   bool syncs_each_batch = true;

@@ -51,6 +51,7 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   op.work = each_pair(s, s.heads * (s.head_dim + value_dim(s)));
   op.side = {s.heads, s.queries};
   op.within = s.within;
+  op.one_by_one = s.one_by_one;
   op.causal = s.causal;
   op.drops = s.dropout > 0 && !g.cached();
   if (s.window > 0 && !g.fuses()) {  // Transformer Engine's kernels take the window itself

@@ -86,6 +86,8 @@ void BackwardPass::step(std::size_t i) {
 
 void BackwardPass::launch(const Op& op) {
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
+    if (op.fused != nullptr && op.fused->host_reads) host_reads_gradient(p_);
+    if (host_reads_places(op.kind)) p_.writer.host_waits();
     p_.writer.launch(backward_kernels(p_.view, op));
     return;
   }

@@ -58,7 +58,7 @@ KernelList BackwardList::attention() {
   Kernel a = attention_kernel(view_, op_, read);
   if (op_.again) list_.add(a);
   a.kind = KernelKind::attention_backward;
-  a.issue = Issue::autograd;
+  a.issue = op_.one_by_one ? Issue::linear_node : Issue::autograd;
   list_.add(a);
   return list_;
 }

@@ -270,6 +270,9 @@ void ForwardPass::launch(const Op& op, DType type) {
     return p_.writer.launch(
         call_kernel(op.kind == OpKind::linear ? Issue::linear : Issue::python, type));
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
+    if (op.fused != nullptr && op.fused->host_reads) host_reads_labels(p_);
+    if (op.one_by_one) host_reads_lengths();
+    if (host_reads_places(op.kind)) p_.writer.host_waits();
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
@@ -280,6 +283,15 @@ void ForwardPass::launch(const Op& op, DType type) {
       !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
+}
+
+/// What queries, keys and values are each split by: lengths.tolist(), of a tensor on the GPU
+/// (transformers 5.17, models/qwen2_5_vl/modeling_qwen2_5_vl.py). The second and third find it
+/// idle.
+void ForwardPass::host_reads_lengths() {
+  p_.writer.python_calls(2);
+  p_.writer.host_waits();
+  p_.writer.python_calls(5);
 }
 
 /// Frozen embeddings whose output is told to need a gradient: a leaf, which its accumulator holds

@@ -46,6 +46,7 @@ class ForwardPass {
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();
+  void host_reads_lengths();
   bool is_told(const Op& op) const;
   void leave_to_output();
   void end();

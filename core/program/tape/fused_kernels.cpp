@@ -272,6 +272,16 @@ void fused_loss_backward(Parts& p, std::size_t i) {
   p.gradients.give_parameter(op.weight);
 }
 
+void host_reads_labels(Parts& p) {
+  p.writer.python_calls(2);  // compared with the label that is left out, and summed
+  p.writer.host_waits();
+}
+
+void host_reads_gradient(Parts& p) {
+  p.writer.python_calls(2);  // a tensor of one, and whether both are equal
+  p.writer.host_waits();
+}
+
 KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
   if (op.fused->tile.tokens > 0) return tiled_loss_kernels(view, op, false);
   if (op.fused->part_bytes > 0) return loss_parts_kernels(view, op, keeps);

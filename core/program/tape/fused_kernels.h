@@ -20,6 +20,11 @@ void fused_loss_forward(Parts& p, std::size_t i);
 /// Both gradients were made in the forward pass: they are handed on.
 void fused_loss_backward(Parts& p, std::size_t i);
 
+/// FusedKernel::host_reads, before the kernels of either pass: the GPU has done all so far, and
+/// what follows starts from an idle one.
+void host_reads_labels(Parts& p);
+void host_reads_gradient(Parts& p);
+
 /// `keeps`: with both gradients.
 KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps);
 /// A loss whose gradients are made already multiplies them by its own where that is not one.

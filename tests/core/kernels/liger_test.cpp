@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "estimate/calibration.h"
 #include "estimate/estimate.h"
 #include "json/document.h"
@@ -100,6 +104,28 @@ TEST(Liger, EachKernelKeepsLess) {
   EXPECT_EQ(plain - kept_per_token(bit_of(KernelName::swiglu), false), 2 * 2816);
   // Queries and keys are turned where they are, as many bytes as turned ones.
   EXPECT_EQ(plain, kept_per_token(bit_of(KernelName::rope), false));
+}
+
+/// How often the host waits for the GPU in the segment with the loss: in the forward pass, in the
+/// backward pass.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> waits_of_loss(std::uint32_t names) {
+  BuildOptions options;
+  options.requested = {false, names};
+  const Model model = model_of(kLlama, options);
+  const TapeRun run = run_tape(model, model.segments.back(), {DType::bf16, DType::bf16},
+                               {.batch = 2, .sequence = 64}, DType::bf16, TapeMode::keep);
+  const auto waits = [](const std::vector<TapeEvent>& events) {
+    return std::count_if(events.begin(), events.end(),
+                         [](const TapeEvent& e) { return e.kind == TapeEvent::Kind::host_waits; });
+  };
+  return {waits(run.forward), waits(run.backward)};
+}
+
+TEST(Liger, ItsLossesHaveTheHostReadTheLabelsAndTheGradient) {
+  const std::pair<std::ptrdiff_t, std::ptrdiff_t> once{1, 1}, never{0, 0};
+  EXPECT_EQ(waits_of_loss(bit_of(KernelName::fused_linear_cross_entropy)), once);
+  EXPECT_EQ(waits_of_loss(bit_of(KernelName::cross_entropy)), once);
+  EXPECT_EQ(waits_of_loss(bit_of(KernelName::rms_norm)), never);
 }
 
 std::int64_t phase_peak(const KernelRequest& kernels, LossKind loss, Phase phase) {

@@ -99,6 +99,25 @@ TEST(KernelTime, SparesHalfOfTheSquareOfCausalAttention) {
   EXPECT_NEAR(seconds(a) / whole, 0.5, 0.05);
 }
 
+TEST(KernelTime, FillsNarrowHeadsOfFusedAttentionUp) {
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = DType::bf16;
+  a.m = a.n = 1024;
+  a.batch = 64;
+  const auto wide = [&](std::int64_t width) {
+    a.k = width;
+    return seconds(a);
+  };
+  EXPECT_EQ(wide(72), wide(128));
+  EXPECT_EQ(wide(96), wide(128));
+  EXPECT_EQ(wide(32), wide(64));
+  EXPECT_LT(wide(64), wide(72));
+  EXPECT_LT(wide(128), wide(160));
+  a.masked = true;  // another kernel
+  EXPECT_LT(wide(72), wide(128));
+}
+
 struct Case {
   const char* name;
   const char* cluster;

@@ -195,6 +195,26 @@ std::int64_t forward_end(const TrainerDescription* trainer, std::optional<bool> 
       .end;
 }
 
+/// Turns of Python's loops in a step under transformers' Trainer.
+std::int64_t turns(const std::string& workload) {
+  const Job j = job(R"("model": "llama-3.2-1b", "cluster": "1xH100", "trainer": "hf_trainer",
+                       "precision": "bf16-pure", "workload": )" +
+                    workload);
+  const RankModel share(j.model, j.plan);
+  const Program program = lower(share.model(), j.plan, share.run(), 0);
+  std::int64_t sum = 0;
+  for (const Kernel& k : program.kernels)
+    if (k.issue == Issue::loop && k.kind == KernelKind::none) sum += k.calls;
+  return sum;
+}
+
+// 16 blocks with two linears adapted: ten modules beside each, two of which hold a matrix.
+TEST(Trainer, WalksOverTheModulesThatPeftPutsBesideLinears) {
+  const std::string lora =
+      R"({"kind": "train", "method": "lora", "lora": {"rank": 8, "targets": ["q_proj", "v_proj"]}})";
+  EXPECT_EQ(turns(lora) - turns(R"({"kind": "train"})"), 16 * 2 * 10);
+}
+
 // Without synchronisation every GPU keeps 4 bytes for each parameter between micro-batches; with it
 // an eighth of that.
 TEST(Accumulation, KeepsWholeGradientsUnderTrainer) {
