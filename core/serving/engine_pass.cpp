@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lowering/inference/generate.h"
 #include "lowering/inference/pass.h"
@@ -89,6 +90,25 @@ Kernel of_experts_hit(Kernel product, double filled) {
   return product;
 }
 
+/// GPUs among which the engine's experts are divided whole.
+std::int64_t experts_divided(const RolloutEngine& engine) {
+  return engine.expert_parallel == engine.tensor_parallel ? engine.tensor_parallel : 1;
+}
+
+/// Experts whole in place of their columns and rows. All GPUs have all tokens, compute what goes to
+/// their own experts and sum the results up, as they sum up parts (vllm/model_executor/layers/
+/// fused_moe/layer.py with one data-parallel rank): the next layer waits for the slowest.
+void divide_experts(PackedProducts& products, ExpertProduct& experts, std::int64_t ranks) {
+  if (experts.experts <= 0) return;
+  const LayerExperts own = experts_of_slowest(experts, static_cast<double>(ranks), experts.tokens);
+  bool first = true;
+  for (Kernel& product : products.kernels) {
+    if (!of_experts(product)) continue;
+    product = of_whole_experts(product, ranks, std::exchange(first, false));
+  }
+  static_cast<LayerExperts&>(experts) = own;
+}
+
 }  // namespace
 
 void EnginePassTime::add(const EnginePassTime& pass, double times) {
@@ -165,9 +185,11 @@ std::optional<double> ServedNetwork::tiled_seconds(const Kernel& product, bool i
 /// `rows`: of the pass, those that fill it up left out.
 void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment,
                                  double rows) const {
-  const PackedProducts products = packed_products(segment);
+  PackedProducts products = packed_products(segment);
   ExpertProduct experts{experts_of(*segment.segment, model())};
   experts.tokens = rows;
+  if (const std::int64_t ranks = experts_divided(*plan_.workload.generation.engine); ranks > 1)
+    divide_experts(products, experts, ranks);
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
