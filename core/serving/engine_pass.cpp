@@ -72,8 +72,12 @@ bool of_experts(const Kernel& product) {
 
 /// In front of a product: its operands are made from the last product's result, and read and
 /// written once on the way, unless they are gathered: the tokens' own rows, read where they are.
-double bytes_between(const Kernel& before, const Kernel& after, bool gathered) {
-  const auto rows = [](const Kernel& p) { return static_cast<double>(p.m * p.batch); };
+/// Of experts that are divided among `ranks` the rows of all go through these kernels (vllm/
+/// model_executor/layers/fused_moe/fused_moe.py: caches of M top_k rows).
+double bytes_between(const Kernel& before, const Kernel& after, bool gathered, std::int64_t ranks) {
+  const auto rows = [&](const Kernel& p) {
+    return static_cast<double>(p.m * p.batch * (of_experts(p) ? ranks : 1));
+  };
   const double read = rows(before) * static_cast<double>(before.n);
   const double made = gathered ? 0 : rows(after) * static_cast<double>(after.k);
   return static_cast<double>(size_of(DType::bf16)) * (read + made);
@@ -188,8 +192,8 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
   PackedProducts products = packed_products(segment);
   ExpertProduct experts{experts_of(*segment.segment, model())};
   experts.tokens = rows;
-  if (const std::int64_t ranks = experts_divided(*plan_.workload.generation.engine); ranks > 1)
-    divide_experts(products, experts, ranks);
+  const std::int64_t ranks = experts_divided(*plan_.workload.generation.engine);
+  if (ranks > 1) divide_experts(products, experts, ranks);
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
@@ -198,7 +202,7 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
     const Kernel& before = products.kernels[i == 0 ? products.kernels.size() - 1 : i - 1];
     experts.gathered = !of_experts(before);
     const auto tiled = tiled_seconds(p, products.in_blocks, experts);
-    const double bytes = bytes_between(before, p, tiled && experts.gathered);
+    const double bytes = bytes_between(before, p, tiled && experts.gathered, ranks);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
     time.products +=
         products.repeat *
@@ -324,7 +328,7 @@ EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   const double ended = load.prompt_length > 0 ? load.prompt_tokens / load.prompt_length : 0;
   add_head(time, load.decoding + ended);
   add_attention(time, load);
-  time.host = std::max(plan_.workload.generation.engine->engine->pass_seconds,
+  time.host = std::max(runner_of(*plan_.workload.generation.engine, model()).pass_seconds,
                        waited_for(load) - time.seconds());
   return time;
 }

@@ -62,8 +62,11 @@ double engine_exchange_seconds(const Event& event, const GroupShape& group, cons
   const double steps = (event.collective == Collective::all_reduce ? 2.0 : 1.0) *
                        static_cast<double>(group.ranks - 1);
   const bool linked = cluster.gpu.nvlink_bandwidth.has_value();
-  if (event.bytes / std::max<std::int64_t>(event.count, 1) <= engine.own_exchange_bytes && linked)
-    return moving + calls * (engine.exchange_seconds + steps * engine.exchange_step_seconds);
+  const OwnExchange& own = engine.own_exchange;
+  if (event.bytes / std::max<std::int64_t>(event.count, 1) <= own.most_bytes && linked)
+    return own.slowdown * moving +
+           calls * (own.seconds + static_cast<double>(group.ranks) * own.gpu_seconds +
+                    steps * engine.exchange_step_seconds);
   const Library& library = library_of(cluster.gpu.abilities.collectives);
   double least = 0;
   for (const Protocol& p : linked ? library.linked : library.bus) {

@@ -30,10 +30,13 @@ void read_with_others(Key&) {}
 void read_checkpoint(Key& key) {
   std::string name = key.text();
   while (name.ends_with('/')) name.pop_back();
-  constexpr std::string_view kNarrow = "-FP8";
-  if (!name.ends_with(kNarrow) || key.recipe().has_model) return read_model(key);
-  key.take("/model", name.substr(0, name.size() - kNarrow.size()));
-  key.warn("the engine's weights are estimated in 16 bits, which is more");
+  if (key.recipe().has_model || name.empty() || !resolved_path(name, key.document().file).empty())
+    return read_model(key);
+  std::string_view narrow;
+  for (const char* ending : {"-FP8", "-INT4", "-NVFP4"})
+    if (name.ends_with(ending)) narrow = ending;
+  key.take("/model", name.substr(0, name.size() - narrow.size()));
+  if (!narrow.empty()) key.warn("the engine's weights are estimated in 16 bits, which is more");
 }
 
 void read_backend(Key& key) {
@@ -66,7 +69,6 @@ void read_cache_dtype(Key& key) {
 }
 
 constexpr std::array kRules{
-    KeyRule{"hf_checkpoint", "", read_checkpoint},
     KeyRule{"train_backend", "", read_backend},
     KeyRule{"use_opd", "", warn_of_teacher},
     KeyRule{"log_probs_chunk_size", "", read_chunks},
@@ -84,6 +86,9 @@ constexpr auto kTogether = std::to_array<std::string_view>({"actor_num_nodes",
                                                             "offload",
                                                             "offload_train",
                                                             "offload_rollout",
+                                                            "no_offload_train",
+                                                            "no_offload_rollout",
+                                                            "multimodal_keys",
                                                             "rollout_num_gpus",
                                                             "rollout_num_gpus_per_engine",
                                                             "rollout_batch_size",
@@ -251,7 +256,8 @@ class Composer {
   void take_models() {
     const bool critic = recipe_.algorithm == "ppo";
     const bool together = a_.flag("offload", false) || colocated();
-    const bool sleeps = critic || a_.flag("offload_train", together);
+    const bool sleeps =
+        critic || a_.flag("offload_train", together && !a_.flag("no_offload_train", false));
     Json models = Json::object();
     if (sleeps) models["actor"]["idle"] = "host";
     if (sleeps && critic) models["critic"]["idle"] = "host";
@@ -273,7 +279,7 @@ class Composer {
     a_.came_from("/workload/rollout/tensor_parallel", "rollout_num_gpus_per_engine");
     if (colocated()) {
       // Weights are not kept on the host: the actor's come next (ray/rollout.py, offload).
-      rollout["sleep_level"] = a_.flag("offload_rollout", true) ? 2 : 0;
+      rollout["sleep_level"] = a_.flag("no_offload_rollout", false) ? 0 : 2;
     } else {
       take_engine_gpus(rollout, recipe_, a_.integer("rollout_num_gpus", gpus()), *recipe_.machines);
       a_.came_from("/workload/rollout/gpus", "rollout_num_gpus");
@@ -316,11 +322,19 @@ class Composer {
 void read(const Document& d, Recipe& recipe) {
   // Its optimizer's states are always divided, and it computes in bf16 unless told fp16
   // (backends/megatron_utils/arguments.py, _set_default_megatron_args).
-  Document arguments = d;
-  arguments.value["use_distributed_optimizer"] = true;
-  if (!has_any(d, {"fp16", "bf16"})) arguments.value["bf16"] = true;
+  if (!has_any(d, {"fp16", "bf16"}))
+    recipe.assume("/precision", "bf16-master", "slime's own, unless told fp16");
+  recipe.texts = !has_any(d, {"multimodal_keys"});
+  // First the network, whose layers others ask for.
+  if (const Json* name = value_below(d.value, "hf_checkpoint")) {
+    Key key(d, "hf_checkpoint", *name, "", recipe);
+    read_checkpoint(key);
+  }
+  Document others = d;
+  others.value.erase("hf_checkpoint");
   const KeyTable own{all_rules(), slime_ignored_keys()};
-  read_megatron_arguments(arguments, recipe, &own);
+  read_megatron_arguments(others, recipe, &own);
+  recipe.job["framework"]["distributed_optimizer"] = true;
   Composer(Arguments(d, recipe)).run();
 }
 

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 const Json kGpus{{"cluster", "H100-80GB"}};
 
-constexpr const char* kScript = R"(#!/bin/bash
+constexpr const char* kScript = R"script(#!/bin/bash
 pkill -9 sglang
 SCRIPT_DIR="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &>/dev/null && pwd)"
 source "${SCRIPT_DIR}/models/qwen3-4B.sh"
@@ -97,7 +97,7 @@ $ {
 $ {
   MISC_ARGS[@]
 }
-)";
+)script";
 
 std::string script(const std::string& place, const std::string& without = "") {
   std::string text = kScript;
