@@ -214,17 +214,26 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
   }
 }
 
+/// What experts that all tokens take make is added to the routed ones' results before these are
+/// summed over the GPUs (fused_moe/runner/moe_runner.py, _maybe_reduce_final_output): attention and
+/// experts sum up once each.
 void ServedNetwork::add_exchanges(EnginePassTime& time, const SegmentRun& segment) const {
   const EngineDescription& engine = *plan_.workload.generation.engine->engine;
   const auto groups = group_shapes(plan_);
   Program exchanges;
   ProgramBuilder b(exchanges);
   for (const TapeExchange& e : segment.forward.exchanges) detail::emit_exchange(b, e);
-  for (const Event& e : exchanges.events)
-    if (e.kind == Event::Kind::collective)
-      time.exchanges += static_cast<double>(segment.segment->repeat) *
-                        engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
-                                                plan_.cluster, rates_.links, engine);
+  const auto sums = [](const Event& e) {
+    return e.kind == Event::Kind::collective && e.collective == Collective::all_reduce;
+  };
+  std::int64_t left = std::ranges::count_if(exchanges.events, sums);
+  if (experts_of(*segment.segment, model()).shared) left = std::min<std::int64_t>(left, 2);
+  for (const Event& e : exchanges.events) {
+    if (e.kind != Event::Kind::collective || (sums(e) && left-- <= 0)) continue;
+    time.exchanges += static_cast<double>(segment.segment->repeat) *
+                      engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
+                                              plan_.cluster, rates_.links, engine);
+  }
 }
 
 void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
