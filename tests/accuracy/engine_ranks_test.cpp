@@ -86,7 +86,8 @@ TEST(EngineRanks, HoldWhatTheyHeld) {
 
 TEST(EngineRanks, AnswerAsFast) {
   std::map<bool, std::pair<Mean, Mean>> by_experts;  // tokens, throughput
-  for (const Json& row : read("serving/vllm_h200_ranks.json").at("rows"))
+  const Json rows = read("serving/vllm_h200_ranks.json").at("rows");
+  for (const Json& row : rows)
     for (const Json& load : row.at("loads")) {
       const Estimate e = estimated(row, load);
       const Json& m = load.at("measured");
@@ -109,8 +110,8 @@ TEST(EngineRanks, AnswerAsFast) {
   EXPECT_EQ(by_experts[true].first.count, 8);
   EXPECT_LE(by_experts[false].first.mean(), 0.09);
   EXPECT_LE(by_experts[false].second.mean(), 0.05);
-  EXPECT_LE(by_experts[true].first.mean(), 0.06);
-  EXPECT_LE(by_experts[true].second.mean(), 0.10);
+  EXPECT_LE(by_experts[true].first.mean(), 0.065);
+  EXPECT_LE(by_experts[true].second.mean(), 0.12);
 }
 
 // One all-reduce of the engine's own kernel, and of the library where the engine asks it.
@@ -141,8 +142,8 @@ TEST(EngineRanks, ExchangeAsFast) {
   for (const auto& [by, mean] : errors) RecordProperty(by, mean.words());
   EXPECT_EQ(errors["own"].count, 22);
   EXPECT_EQ(errors["library"].count, 6);
-  EXPECT_LE(errors["own"].mean(), 0.12);
-  EXPECT_LE(errors["library"].mean(), 0.15);
+  EXPECT_LE(errors["own"].mean(), 0.07);
+  EXPECT_LE(errors["library"].mean(), 0.10);
 }
 
 }  // namespace
