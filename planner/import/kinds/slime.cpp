@@ -26,7 +26,7 @@ bool is_slime(const Document& d) {
 /// Its value is read with those of other arguments.
 void read_with_others(Key&) {}
 
-/// "/root/Qwen3-30B-A3B-FP8" is the checkpoint of its engines; what trains is in 16 bits.
+/// "/models/Qwen3-30B-A3B-FP8" is the checkpoint of its engines; what trains is in 16 bits.
 void read_checkpoint(Key& key) {
   std::string name = key.text();
   while (name.ends_with('/')) name.pop_back();

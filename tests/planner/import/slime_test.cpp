@@ -20,12 +20,12 @@ pkill -9 sglang
 SCRIPT_DIR="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &>/dev/null && pwd)"
 source "${SCRIPT_DIR}/models/qwen3-4B.sh"
 CKPT_ARGS=(
-   --hf-checkpoint /root/Qwen3-4B-FP8
-   --ref-load /root/Qwen3-4B_torch_dist
+   --hf-checkpoint /models/Qwen3-4B-FP8
+   --ref-load /models/Qwen3-4B_torch_dist
    --save-interval 20
 )
 ROLLOUT_ARGS=(
-   --prompt-data /root/dapo-math-17k/dapo-math-17k.jsonl
+   --prompt-data /models/dapo-math-17k/dapo-math-17k.jsonl
    --apply-chat-template
    --rm-type deepscaler
    --num-rollout 3000
@@ -115,7 +115,7 @@ Json job(const std::string& text) {
 
 TEST(ImportSlime, TakesTrainerAndEngine) {
   const Json all = job(script("--colocate"));
-  EXPECT_EQ(all["model"], "/root/Qwen3-4B");  // the engine's checkpoint is in fp8
+  EXPECT_EQ(all["model"], "/models/Qwen3-4B");  // the engine's checkpoint is in fp8
   EXPECT_EQ(all["cluster"], "1x8xH100-80GB");
   EXPECT_EQ(all["precision"], "bf16-master");
   EXPECT_EQ(all["checkpointing"], "full");
