@@ -73,30 +73,14 @@ ray job submit --address="http://127.0.0.1:8265" \
    --actor-num-nodes 1 \
    --actor-num-gpus-per-node 8 \
    PLACE \
-   ${
-  MODEL_ARGS[@]
-}
-$ {
-  CKPT_ARGS[@]
-}
-$ {
-  ROLLOUT_ARGS[@]
-}
-$ {
-  OPTIMIZER_ARGS[@]
-}
-$ {
-  GRPO_ARGS[@]
-}
-$ {
-  PERF_ARGS[@]
-}
-$ {
-  SGLANG_ARGS[@]
-}
-$ {
-  MISC_ARGS[@]
-}
+   ${MODEL_ARGS[@]} \
+   ${CKPT_ARGS[@]} \
+   ${ROLLOUT_ARGS[@]} \
+   ${OPTIMIZER_ARGS[@]} \
+   ${GRPO_ARGS[@]} \
+   ${PERF_ARGS[@]} \
+   ${SGLANG_ARGS[@]} \
+   ${MISC_ARGS[@]}
 )script";
 
 std::string script(const std::string& place, const std::string& without = "") {
