@@ -39,6 +39,13 @@ constexpr OptionInfo kShare{
     .numbers = {0.01, 1}};
 constexpr OptionInfo kTensorParallel{
     .key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}};
+constexpr OptionInfo kExpertParallel{
+    .key = "expert_parallel",
+    .help = "GPUs that divide its experts, if more",
+    .doc =
+        "GPUs that divide the experts whole: of a served engine all of `tensor_parallel` (vLLM's "
+        "`--enable-expert-parallel`, SGLang's `--ep-size`), beside a trainer also more",
+    .integers = {1, 1 << 12}};
 constexpr OptionInfo kBlock{.key = "block_size",
                             .help = "tokens of a block of its cache",
                             .default_text = "16; of SGLang 1, of TensorRT-LLM 32",
@@ -91,9 +98,7 @@ constexpr std::array kRollout{
          .integers = {0, 1 << 20}}),
     option<&RolloutEngine::utilization>(kShare),
     option<&RolloutEngine::tensor_parallel>(kTensorParallel),
-    option<&RolloutEngine::expert_parallel>({.key = "expert_parallel",
-                                             .help = "GPUs that divide its experts, if more",
-                                             .integers = {1, 1 << 12}}),
+    option<&RolloutEngine::expert_parallel>(kExpertParallel),
     option<&RolloutEngine::cuda_graphs>(
         {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
     option<&RolloutEngine::sleep_level>(
@@ -146,6 +151,8 @@ constexpr std::array kServing{
         with_flag(kShare, "--gpu-memory-utilization", "--mem-fraction-static")),
     option<&RolloutEngine::tensor_parallel>(
         with_flag(kTensorParallel, "--engine-tensor-parallel", "--tensor-parallel-size --tp-size")),
+    option<&RolloutEngine::expert_parallel>(
+        with_flag(kExpertParallel, "--engine-expert-parallel", "--ep-size")),
     option<&RolloutEngine::block_tokens>(with_flag(kBlock, "--block-size", "--page-size")),
     option<&RolloutEngine::batched_tokens>(
         with_flag(kBatchedTokens, "--max-num-batched-tokens", "--chunked-prefill-size")),

@@ -198,7 +198,7 @@ std::int64_t counter_bytes(const RolloutEngine& engine, const Model& generator,
 void add_activations(EngineMemory& m, const RolloutEngine& engine, const Model& generator,
                      const Plan& plan) {
   const EngineDescription& e = *engine.engine;
-  const EngineRunner& runner = has_experts(generator) ? e.runner_of_experts : e.runner;
+  const EngineRunner& runner = runner_of(engine, generator);
   const std::int64_t counters = counter_bytes(engine, generator, runner);
   const std::int64_t graphs = graph_bytes(engine, generator, plan.cluster.gpu);
   const std::int64_t products = e.library_bytes > 0 ? cublas_workspace(plan.cluster.gpu) : 0;
@@ -226,6 +226,10 @@ std::int64_t budget_of(const RolloutEngine& engine, const Plan& plan, const Engi
 }
 
 }  // namespace
+
+const EngineRunner& runner_of(const RolloutEngine& engine, const Model& generator) {
+  return has_experts(generator) ? engine.engine->runner_of_experts : engine.engine->runner;
+}
 
 EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
                            const Plan& generation) {

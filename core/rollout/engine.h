@@ -27,6 +27,8 @@ struct EngineRunner {
   /// What stays beside the share once passes have run: what the allocator keeps, and what graphs
   /// take more than that profile said.
   std::int64_t kept_bytes = 0;
+  /// Between two passes of the GPU, which scheduling does not hide. Assumed.
+  double pass_seconds = 0.5e-3;
 };
 
 /// CUDA graphs that are made for many sizes of a pass, beside the share (core/rollout/graphs.h).
@@ -85,6 +87,20 @@ inline constexpr ExpertKernel kVllmExperts{
     .narrow = {{{64, 16, 0.2}, {0, 64, 0.28}}},
     .memory_share = 0.9,
     .seconds = 3.5e-6};
+
+/// All-reduces among the GPUs of a node by kernels of an engine's own, which read the others'
+/// memory (vllm/distributed/device_communicators/custom_all_reduce.py; SGLang's are the same).
+struct OwnExchange {
+  std::int64_t most_bytes = std::int64_t{8} << 20;  ///< of one; larger ones are the library's
+  /// Beside what its bytes take: of each, and of each GPU. Assumed where they were not measured.
+  double seconds = 10e-6, gpu_seconds = 0;
+  double slowdown = 1;  ///< what its bytes take more than the library's
+};
+
+/// Of two and of four H200, in CUDA graphs (data/measurements/rates/h200/h200-vllm-exchanges.json):
+/// 5.0 and 6.2 us, and 260 of the 351 GB/s that the library reaches. Fitted to these two.
+inline constexpr OwnExchange kVllmExchange{
+    .seconds = 3.8e-6, .gpu_seconds = 0.6e-6, .slowdown = 1.35};
 
 /// Who makes an engine, as vLLM tells them apart (usage/usage_lib.py).
 enum class EngineCaller : std::uint8_t {
@@ -171,12 +187,7 @@ struct EngineDescription {
   EngineGraphs graphs = {};
   EngineHost host = {};
   EngineSleep sleep = {};
-  /// Of an all-reduce among the GPUs of a node, beside what its bytes take: kernels of the engine's
-  /// own that write to the others' memory (vllm/distributed/device_communicators/
-  /// custom_all_reduce.py; SGLang's are the same). Assumed.
-  double exchange_seconds = 10e-6;
-  /// All-reduces of so many bytes are such a kernel, the others the library's.
-  std::int64_t own_exchange_bytes = std::int64_t{8} << 20;
+  OwnExchange own_exchange = {};
   /// Of each step of an exchange from GPU to GPU beside the library's: kernels that a host starts
   /// one by one come to it at different times on each GPU.
   double exchange_step_seconds = 0;
@@ -184,8 +195,6 @@ struct EngineDescription {
   /// known, or do not take the weights' format.
   double expert_rate = 1;
   ExpertKernel experts = {};
-  /// Between two passes that the next one's scheduling does not hide. Assumed.
-  double pass_seconds = 0.5e-3;
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
   /// they are given out. Else they find them in later passes.
   bool finds_in_pass = true;
@@ -209,7 +218,8 @@ inline constexpr EngineDescription kVllm{
                .holds_stream = true,
                .counter_bits = 33,
                .sequence_bytes = 40 << 10,
-               .kept_bytes = std::int64_t{256} << 20},
+               .kept_bytes = std::int64_t{256} << 20,
+               .pass_seconds = 0.25e-3},
     // Logits, those that top-k leaves, probabilities: v1/worker/gpu_model_runner.py,
     // _dummy_sampler_run; FlashInfer's sampling.top_k_top_p_sampling_from_logits.
     // It makes graphs too: profile_cudagraph_memory.
@@ -237,6 +247,7 @@ inline constexpr EngineDescription kVllm{
              .request_seconds = 3.7e-3,
              .tensor_seconds = 0.327e-3},
     .sleep = {.wakes_bytes_per_second = 520e9, .sleeps_bytes_per_second = 475e9},
+    .own_exchange = kVllmExchange,
     .expert_rate = 0.3,  // docs/explanation/serving.md
     .experts = kVllmExperts,
     .finds_in_pass = true,
@@ -258,15 +269,18 @@ inline constexpr EngineDescription kVllm25 = [] {
 }();
 
 /// Of 2025, whose one runner is that of networks with experts. What it takes beside its tensors,
-/// and its host, was not measured.
+/// and its host, was not measured. Nobody has asynchronous scheduling who does not ask for it
+/// (until 0.14): a page of vLLM 0.10.2 has 1.34 ms more between tokens without it
+/// (docs/explanation/ serving.md).
 inline constexpr EngineDescription kVllm11{
     .name = "vllm-0.11",
     .words = "vLLM 0.11",
     .utilization = 0.9,
     .block_step = 16,
     .sizes = kVllmSizes,
-    .runner = {.profiled_rows = 3, .holds_stream = true},
-    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true},
+    .runner = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
+    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
+    .own_exchange = kVllmExchange,
     .expert_rate = 0.3,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
@@ -290,6 +304,7 @@ inline constexpr EngineDescription kSglang{
                 .large_gpu = std::int64_t{60} << 30},
     .share_is_static = true,
     .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
+    .own_exchange = kVllmExchange,         // the same kernels
     .expert_rate = 0.3,                    // the same kernel
     .finds_in_pass = false,  // srt/managers/schedule_policy.py: first come, first served
     .allows_longer = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
@@ -303,10 +318,12 @@ inline constexpr EngineDescription kSglang{
 inline constexpr EngineDescription kVllm06{
     .name = "vllm-0.6",
     .words = "vLLM 0.6",
-    .expert_rate = 0.5,  // assumed: no row was kept to judge it
     // What vLLM's own benchmark of 2024-11 takes beside the GPU's work:
     // docs/explanation/serving.md.
-    .pass_seconds = 2.0e-3,
+    .runner = {.pass_seconds = 2.0e-3},
+    .runner_of_experts = {.pass_seconds = 2.0e-3},
+    .own_exchange = kVllmExchange,
+    .expert_rate = 0.5,  // assumed: no row was kept to judge it
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
     .source = "vllm/worker/worker.py, determine_num_available_blocks; vllm/config.py"};
@@ -424,6 +441,9 @@ struct EngineMemory {
   /// What it keeps when it sleeps, of what is neither weights nor cache.
   std::int64_t asleep = 0;
 };
+
+/// What runs the engine's passes over such a network.
+const EngineRunner& runner_of(const RolloutEngine& engine, const Model& generator);
 
 /// `generator`: the network with a cache, whole; `generation`: how it is asked (prompt and new
 /// tokens, GPU, element types).

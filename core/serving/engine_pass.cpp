@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lowering/inference/generate.h"
 #include "lowering/inference/pass.h"
@@ -71,8 +72,12 @@ bool of_experts(const Kernel& product) {
 
 /// In front of a product: its operands are made from the last product's result, and read and
 /// written once on the way, unless they are gathered: the tokens' own rows, read where they are.
-double bytes_between(const Kernel& before, const Kernel& after, bool gathered) {
-  const auto rows = [](const Kernel& p) { return static_cast<double>(p.m * p.batch); };
+/// Of experts that are divided among `ranks` the rows of all go through these kernels (vllm/
+/// model_executor/layers/fused_moe/fused_moe.py: caches of M top_k rows).
+double bytes_between(const Kernel& before, const Kernel& after, bool gathered, std::int64_t ranks) {
+  const auto rows = [&](const Kernel& p) {
+    return static_cast<double>(p.m * p.batch * (of_experts(p) ? ranks : 1));
+  };
   const double read = rows(before) * static_cast<double>(before.n);
   const double made = gathered ? 0 : rows(after) * static_cast<double>(after.k);
   return static_cast<double>(size_of(DType::bf16)) * (read + made);
@@ -87,6 +92,25 @@ Kernel of_experts_hit(Kernel product, double filled) {
   product.batch = whole(experts * (1 - std::pow(1 - 1 / experts, rows)));
   product.m = padded(rows / static_cast<double>(product.batch));
   return product;
+}
+
+/// GPUs among which the engine's experts are divided whole.
+std::int64_t experts_divided(const RolloutEngine& engine) {
+  return engine.expert_parallel == engine.tensor_parallel ? engine.tensor_parallel : 1;
+}
+
+/// Experts whole in place of their columns and rows. All GPUs have all tokens, compute what goes to
+/// their own experts and sum the results up, as they sum up parts (vllm/model_executor/layers/
+/// fused_moe/layer.py with one data-parallel rank): the next layer waits for the slowest.
+void divide_experts(PackedProducts& products, ExpertProduct& experts, std::int64_t ranks) {
+  if (experts.experts <= 0) return;
+  const LayerExperts own = experts_of_slowest(experts, static_cast<double>(ranks), experts.tokens);
+  bool first = true;
+  for (Kernel& product : products.kernels) {
+    if (!of_experts(product)) continue;
+    product = of_whole_experts(product, ranks, std::exchange(first, false));
+  }
+  static_cast<LayerExperts&>(experts) = own;
 }
 
 }  // namespace
@@ -165,9 +189,11 @@ std::optional<double> ServedNetwork::tiled_seconds(const Kernel& product, bool i
 /// `rows`: of the pass, those that fill it up left out.
 void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment,
                                  double rows) const {
-  const PackedProducts products = packed_products(segment);
+  PackedProducts products = packed_products(segment);
   ExpertProduct experts{experts_of(*segment.segment, model())};
   experts.tokens = rows;
+  const std::int64_t ranks = experts_divided(*plan_.workload.generation.engine);
+  if (ranks > 1) divide_experts(products, experts, ranks);
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
@@ -176,7 +202,7 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
     const Kernel& before = products.kernels[i == 0 ? products.kernels.size() - 1 : i - 1];
     experts.gathered = !of_experts(before);
     const auto tiled = tiled_seconds(p, products.in_blocks, experts);
-    const double bytes = bytes_between(before, p, tiled && experts.gathered);
+    const double bytes = bytes_between(before, p, tiled && experts.gathered, ranks);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
     time.products +=
         products.repeat *
@@ -188,17 +214,26 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
   }
 }
 
+/// What experts that all tokens take make is added to the routed ones' results before these are
+/// summed over the GPUs (fused_moe/runner/moe_runner.py, _maybe_reduce_final_output): attention and
+/// experts sum up once each.
 void ServedNetwork::add_exchanges(EnginePassTime& time, const SegmentRun& segment) const {
   const EngineDescription& engine = *plan_.workload.generation.engine->engine;
   const auto groups = group_shapes(plan_);
   Program exchanges;
   ProgramBuilder b(exchanges);
   for (const TapeExchange& e : segment.forward.exchanges) detail::emit_exchange(b, e);
-  for (const Event& e : exchanges.events)
-    if (e.kind == Event::Kind::collective)
-      time.exchanges += static_cast<double>(segment.segment->repeat) *
-                        engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
-                                                plan_.cluster, rates_.links, engine);
+  const auto sums = [](const Event& e) {
+    return e.kind == Event::Kind::collective && e.collective == Collective::all_reduce;
+  };
+  std::int64_t left = std::ranges::count_if(exchanges.events, sums);
+  if (experts_of(*segment.segment, model()).shared) left = std::min<std::int64_t>(left, 2);
+  for (const Event& e : exchanges.events) {
+    if (e.kind != Event::Kind::collective || (sums(e) && left-- <= 0)) continue;
+    time.exchanges += static_cast<double>(segment.segment->repeat) *
+                      engine_exchange_seconds(e, groups[static_cast<std::size_t>(e.group)],
+                                              plan_.cluster, rates_.links, engine);
+  }
 }
 
 void ServedNetwork::add_body(EnginePassTime& time, double rows) const {
@@ -302,7 +337,7 @@ EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   const double ended = load.prompt_length > 0 ? load.prompt_tokens / load.prompt_length : 0;
   add_head(time, load.decoding + ended);
   add_attention(time, load);
-  time.host = std::max(plan_.workload.generation.engine->engine->pass_seconds,
+  time.host = std::max(runner_of(*plan_.workload.generation.engine, model()).pass_seconds,
                        waited_for(load) - time.seconds());
   return time;
 }

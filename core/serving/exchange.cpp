@@ -37,15 +37,17 @@ const Library& library_of(std::string_view name) {
 }
 
 /// Of GPUs on PCIe four are at a socket, as nodes of eight are built. A ring of more goes from one
-/// socket to the other, whose link NCCL reckons at 16 GB/s (src/graph/topo.h, AMD_BW; 22 for
-/// Intel's since Sapphire Rapids).
+/// socket to the other, whose link NCCL reckons at 16 GB/s of AMD's, and 22 of Intel's since
+/// Sapphire Rapids (src/graph/topo.h, AMD_BW, SRP_QPI_BW), where cards of PCIe 5 are assumed to be.
 double slower_between_sockets(const GroupShape& group, const Cluster& cluster,
                               const LinkRates& links) {
   constexpr std::int64_t kGpusOfASocket = 4;
-  constexpr double kBetweenSockets = 16e9;
+  constexpr double kBetweenSockets = 16e9, kBetweenNewer = 22e9;
+  constexpr double kFifth = 60e9;  // of a port of PCIe 5 with sixteen lanes
   if (cluster.gpu.nvlink_bandwidth || group.nodes > 1 || group.ranks <= kGpusOfASocket) return 1;
   const double port = cluster.intra_node_bandwidth * cluster.intra_node_share.value_or(links.node);
-  return std::max(1.0, port / kBetweenSockets);
+  const double between = cluster.intra_node_bandwidth > kFifth ? kBetweenNewer : kBetweenSockets;
+  return std::max(1.0, port / between);
 }
 
 }  // namespace
@@ -60,8 +62,11 @@ double engine_exchange_seconds(const Event& event, const GroupShape& group, cons
   const double steps = (event.collective == Collective::all_reduce ? 2.0 : 1.0) *
                        static_cast<double>(group.ranks - 1);
   const bool linked = cluster.gpu.nvlink_bandwidth.has_value();
-  if (event.bytes / std::max<std::int64_t>(event.count, 1) <= engine.own_exchange_bytes && linked)
-    return moving + calls * (engine.exchange_seconds + steps * engine.exchange_step_seconds);
+  const OwnExchange& own = engine.own_exchange;
+  if (event.bytes / std::max<std::int64_t>(event.count, 1) <= own.most_bytes && linked)
+    return own.slowdown * moving +
+           calls * (own.seconds + static_cast<double>(group.ranks) * own.gpu_seconds +
+                    steps * engine.exchange_step_seconds);
   const Library& library = library_of(cluster.gpu.abilities.collectives);
   double least = 0;
   for (const Protocol& p : linked ? library.linked : library.bus) {

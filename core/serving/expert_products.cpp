@@ -13,6 +13,18 @@ ExpertTile tile_of(std::span<const ExpertTile> tiles, double tokens) {
   });
 }
 
+/// The largest of so many standard normal numbers, in the mean: the integral of x over d(Phi^n).
+double largest_of(double numbers) {
+  constexpr double kEnd = 8, kStep = 1.0 / 64;
+  double mean = 0, before = 0;
+  for (double x = -kEnd; x < kEnd; x += kStep) {
+    const double up_to = std::pow(std::erfc(-(x + kStep) / std::sqrt(2.0)) / 2, numbers);
+    mean += (x + kStep / 2) * (up_to - before);
+    before = up_to;
+  }
+  return mean;
+}
+
 }  // namespace
 
 /// Families name them alike: mlp.shared_expert, shared_experts, shared_mlp.
@@ -38,6 +50,22 @@ LayerExperts experts_of(const Segment& segment, const Model& model) {
             has_shared(segment, model)};
   }
   return {};
+}
+
+LayerExperts experts_of_slowest(const LayerExperts& all, double ranks, double tokens) {
+  const double rows = tokens * all.of_token;
+  const double others = std::max(0.0, all.experts - all.of_token) / std::max(1.0, all.experts - 1);
+  const double more = rows > 0 ? largest_of(ranks) * std::sqrt((ranks - 1) * others / rows) : 0;
+  LayerExperts own = all;
+  own.experts /= ranks;
+  own.of_token = std::min({all.of_token / ranks * (1 + more), all.of_token, own.experts});
+  return own;
+}
+
+Kernel of_whole_experts(Kernel product, std::int64_t ranks, bool first) {
+  product.batch /= ranks;
+  (first ? product.n : product.k) *= ranks;
+  return product;
 }
 
 double experts_hit(const ExpertProduct& product) {

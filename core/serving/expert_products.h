@@ -27,6 +27,15 @@ struct ExpertProduct : LayerExperts {
   bool gathered = false;  ///< its operands are the tokens' own rows, read where they lie
 };
 
+/// Those of the GPU that gets most rows, of `ranks` that divide them whole, in a pass of so many
+/// tokens: a token goes to K different ones, all alike, so that a GPU's rows are a hypergeometric
+/// sum with the mean T K / R and the variance T K (1 - 1/R) (E - K) / (R (E - 1)).
+LayerExperts experts_of_slowest(const LayerExperts& all, double ranks, double tokens);
+
+/// A product of such experts, of whose weights each GPU has its columns or its rows elsewhere: the
+/// first of a layer is divided by its results, those behind it by their inputs.
+Kernel of_whole_experts(Kernel product, std::int64_t ranks, bool first);
+
 /// Experts that at least one of so many tokens goes to, each to `of_token` different ones, all
 /// alike: E (1 - (1 - K/E)^T).
 double experts_hit(const ExpertProduct& product);

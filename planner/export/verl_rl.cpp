@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "export/trainer_file.h"
+#include "export/verl_async.h"
 #include "export/verl_workers.h"
 #include "export/yaml_text.h"
 #include "frameworks/registry.h"
@@ -31,8 +32,12 @@ class VerlRlFile {
         plan_(job.plan) {}
 
   Json write() {
-    file_["hydra"] = Json{{"searchpath", Json{"pkg://verl.trainer.config"}}};
-    file_["defaults"] = Json{megatron() ? "ppo_megatron_trainer" : "ppo_trainer", "_self_"};
+    const std::string of_all = asynchronous() ? "fully_async_" : "";
+    file_["hydra"]["searchpath"] = Json{"pkg://verl.trainer.config"};
+    if (asynchronous())
+      file_["hydra"]["searchpath"].push_back("pkg://verl.experimental.fully_async_policy.config");
+    file_["defaults"] =
+        Json{of_all + (megatron() ? "ppo_megatron_trainer" : "ppo_trainer"), "_self_"};
     algorithm();
     data();
     model();
@@ -50,6 +55,7 @@ class VerlRlFile {
   }
 
  private:
+  bool asynchronous() const { return rlhf_.rollout && verl_is_asynchronous(*rlhf_.rollout); }
   bool megatron() const { return traits_of(plan_).split == SplitStyle::megatron; }
   Json& worker(const char* name) { return file_["actor_rollout_ref"][name]; }
   std::int64_t of_work(const char* key, std::int64_t otherwise) const {
@@ -84,12 +90,17 @@ class VerlRlFile {
     return checked_mul(of_work("micro_batch", 1), of_work("gradient_accumulation", 1));
   }
 
+  /// Of an iteration: between two hand-overs.
+  std::int64_t generated_prompts() const {
+    return prompts(of_work("generation_batch", sequences_of_step()), "workload.generation_batch");
+  }
+
+  /// The asynchronous trainer generates prompt by prompt (fully_async_rollouter.py).
   void data() {
-    file_["data"] = Json{
-        {"max_prompt_length", of_work("prompt_length", 0)},
-        {"max_response_length", of_work("new_tokens", 0)},
-        {"train_batch_size",
-         prompts(of_work("generation_batch", sequences_of_step()), "workload.generation_batch")}};
+    file_["data"] = Json{{"max_prompt_length", of_work("prompt_length", 0)},
+                         {"max_response_length", of_work("new_tokens", 0)},
+                         {"train_batch_size", asynchronous() ? 0 : generated_prompts()}};
+    if (asynchronous()) file_["data"]["gen_batch_size"] = 1;
   }
 
   void model() {
@@ -282,15 +293,16 @@ class VerlRlFile {
     if (!rlhf_.rollout->at().shares_gpus) own_gpus();
   }
 
-  /// Its recipe that generates beside training, one batch behind.
+  /// Its recipes that generate beside training: one batch behind, or as far as the fully
+  /// asynchronous one is told.
   void own_gpus() {
     const RolloutEngine& engine = *rlhf_.rollout;
     if (!engine.gpus)
       refuse_export("workload.rollout.placement", "how many GPUs the engine has is not in the job",
                     "colocated, or rollout.gpus");
-    if (engine.steps_off_policy != 1)
+    if (engine.steps_off_policy < 1)
       refuse_export("workload.rollout.steps_off_policy",
-                    "on GPUs of its own verl's engine is one step behind", "1");
+                    "on GPUs of its own verl's engine is a step behind", "at least 1");
     const Cluster& c = plan_.cluster;
     const std::int64_t machines =
         engine.same_machines ? c.nodes : ceil_div(*engine.gpus, c.gpus_per_node);
@@ -299,6 +311,9 @@ class VerlRlFile {
                     fmt::format("{}", round_up(*engine.gpus, machines)));
     file_["actor_rollout_ref"]["hybrid_engine"] = false;
     file_["rollout"] = Json{{"nnodes", machines}, {"n_gpus_per_node", *engine.gpus / machines}};
+    if (asynchronous())
+      file_["async_training"] = verl_async_training(
+          engine, generated_prompts(), prompts(sequences_of_step(), "workload.micro_batch"));
   }
 
   const Json& asked_;
@@ -311,11 +326,14 @@ class VerlRlFile {
 }  // namespace
 
 std::string verl_rl_yaml(const Json& asked, const Job& job, const Estimate& e) {
-  const bool beside = job.rlhf->rollout && job.rlhf->rollout->runs_ahead();
+  const auto& rollout = job.rlhf->rollout;
+  const char* program = rollout && verl_is_asynchronous(*rollout)
+                            ? "verl.experimental.fully_async_policy.fully_async_main"
+                        : rollout && rollout->runs_ahead()
+                            ? "verl.experimental.one_step_off_policy.main_ppo"
+                            : "verl.trainer.main_ppo";
   return header_comment(job, e) +
-         fmt::format(
-             "# python3 -m {} --config-path=$PWD --config-name=verl \\\n",
-             beside ? "verl.experimental.one_step_off_policy.main_ppo" : "verl.trainer.main_ppo") +
+         fmt::format("# python3 -m {} --config-path=$PWD --config-name=verl \\\n", program) +
          "#     data.train_files=... data.val_files=...\n" +
          yaml_text(VerlRlFile(asked, job).write());
 }

@@ -136,9 +136,9 @@ Json verl_rollout(const RolloutEngine& engine, std::int64_t sequence) {
   if (engine.weight_bucket % kMebi != 0 || engine.weight_bucket == 0)
     refuse_export("workload.rollout.weight_bucket", "verl counts it in whole MiB, at least one",
                   "2147483648");
-  if (engine.answers_in_work > 0)
+  if (engine.answers_in_work > 0 && engine.at().shares_gpus)
     refuse_export("workload.rollout.answers_in_work",
-                  "verl's fully asynchronous configuration is not written", "0");
+                  "verl's engines on the trainer's GPUs end their answers first", "0");
   Json block = engine_keys(engine.engine->name, engine.utilization, engine.tensor_parallel,
                            engine.cuda_graphs);
   if (engine.expert_parallel > 1) block["expert_parallel_size"] = engine.expert_parallel;

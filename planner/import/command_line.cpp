@@ -222,7 +222,7 @@ class Shell {
   void read_word() {
     if (read_assignment()) return;
     const int line = line_;
-    const bool rest = is_rest();
+    const bool rest = is_rest() || is_bare_list();
     std::vector<std::string> texts = expand();
     if (texts.empty() && !rest && follows_argument()) texts.emplace_back(kUnset);
     for (std::string& text : texts) {
@@ -345,6 +345,12 @@ class Shell {
     const std::size_t end = rest.find('}');
     return rest.starts_with("\"${") && end != rest.npos && end + 1 < rest.size() &&
            rest[end + 1] == '"' && rest.substr(0, end).ends_with("[@]");
+  }
+
+  /// ${NAME[@]} without quotes: arguments, and no value of the one before them.
+  bool is_bare_list() const {
+    const std::string_view rest = text_.substr(at_);
+    return rest.starts_with("${") && rest.substr(0, rest.find('}')).ends_with("[@]");
   }
 
   /// What is not quoted falls apart at spaces.

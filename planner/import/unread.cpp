@@ -31,13 +31,6 @@ bool is_nanotron(const Json& value) {
   return has_below(value, "parallelism", "dp") && has_below(value, "tokens", "micro_batch_size");
 }
 
-/// Its arguments are Megatron-LM's and more: read as those they would be pretraining.
-bool is_slime(const Json& value) {
-  return value.contains("hf_checkpoint") &&
-         (value.contains("rollout_batch_size") || value.contains("actor_num_nodes") ||
-          value.contains("rollout_function_path"));
-}
-
 /// A fork of verl with keys of its own.
 bool is_easyr1(const Json& value) {
   return has_below(value, "worker", "actor") && has_below(value, "data", "rollout_batch_size");
@@ -56,7 +49,6 @@ void refuse_unread(const Document& document) {
   const char* trainer = is_torchtune(value)  ? "torchtune"
                         : is_litgpt(value)   ? "LitGPT"
                         : is_nanotron(value) ? "nanotron"
-                        : is_slime(value)    ? "slime"
                         : is_easyr1(value)   ? "EasyR1"
                                              : nullptr;
   if (trainer == nullptr) return;

@@ -5,8 +5,7 @@
 
 namespace shardplan::importing {
 
-/// Throws InputError where `document` is a file of torchtune, LitGPT, nanotron, slime or
-/// EasyR1, or a job
+/// Throws InputError where `document` is a file of torchtune, LitGPT, nanotron or EasyR1, or a job
 /// of shardplan among other files.
 void refuse_unread(const Document& document);
 

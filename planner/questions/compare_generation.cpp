@@ -52,6 +52,8 @@ std::vector<Alternative> compare_generation(const Model& model, const Plan& plan
       if (degree == now.engine->tensor_parallel) continue;
       Plan changed = plan;
       changed.workload.generation.engine->tensor_parallel = degree;
+      if (now.engine->expert_parallel > 1)
+        changed.workload.generation.engine->expert_parallel = degree;
       add(degree == 1 ? std::string("an engine on each GPU")
                       : fmt::format("an engine over {} GPUs", degree),
           std::move(changed));

@@ -129,6 +129,30 @@ class Evaluations {
   std::map<std::string, std::optional<Estimate>> known_;
 };
 
+/// Another share of the GPU for the engine, in hundredths: beside a trainer the largest that leaves
+/// it room, for an engine alone the least with room for its sequences. After the changes `taken`.
+std::optional<Fix> other_share(const Asked& asked, const Estimate& now,
+                               const std::vector<Change>& taken) {
+  if (!asked.share || now.verdict.fits) return std::nullopt;
+  const EngineShare& share = *asked.share;
+  std::optional<Fix> best;
+  std::int64_t low = share.alone ? share.hundredths : 0,
+               high = share.alone ? 101 : share.hundredths;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    std::vector<Change> changes = taken;
+    changes.push_back(share.changed(middle));
+    const std::optional<Estimate> after = asked.evaluate(changes);
+    // Refused, or without a cache: less than one sequence wants.
+    const bool too_small = !after || (after->serving && after->verdict.headroom_bytes < 0 &&
+                                      after->device.upper <= after->usable_bytes);
+    const bool fits = after && after->verdict.fits;
+    if (fits) best = fix_of(now, *after, changes);
+    ((share.alone ? too_small : too_small || fits) ? low : high) = middle;
+  }
+  return best;
+}
+
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
 /// `singles`: all changes, each alone. None gives up more than `at_most`.
 Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix>& singles,
@@ -149,6 +173,11 @@ Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix
     taken = next->changes;
     best = *next;
     if (best.after.verdict.fits || taken.size() == kMostChanges) break;
+    // Less for an engine gives nothing up.
+    if (auto share = other_share(evaluations.asked(), now, taken)) {
+      best = std::move(*share);
+      break;
+    }
     Sets together;
     for (const Change& change : evaluations.asked().possible(taken, now.verdict.fits)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
@@ -264,28 +293,6 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const Estimate& now,
   return best;
 }
 
-/// Another share of the GPU for the engine, in hundredths: beside a trainer the largest that leaves
-/// it room, for an engine alone the least with room for its sequences.
-std::optional<Fix> other_share(const Asked& asked, const Estimate& now) {
-  if (!asked.share || now.verdict.fits) return std::nullopt;
-  const EngineShare& share = *asked.share;
-  std::optional<Fix> best;
-  std::int64_t low = share.alone ? share.hundredths : 0,
-               high = share.alone ? 101 : share.hundredths;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    const std::vector<Change> changes{share.changed(middle)};
-    const std::optional<Estimate> after = asked.evaluate(changes);
-    // Refused, or without a cache: less than one sequence wants.
-    const bool too_small = !after || (after->serving && after->verdict.headroom_bytes < 0 &&
-                                      after->device.upper <= after->usable_bytes);
-    const bool fits = after && after->verdict.fits;
-    if (fits) best = fix_of(now, *after, changes);
-    ((share.alone ? too_small : too_small || fits) ? low : high) = middle;
-  }
-  return best;
-}
-
 std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
   const Asked& asked = evaluations.asked();
   std::vector<Fix> singles = evaluate_alone(evaluations, now);
@@ -300,7 +307,7 @@ std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
     if (worthwhile(fix, now)) fixes.push_back(fix);
   if (!now.verdict.fits && asked.blocks > 1)
     if (auto fewest = fewest_blocks(asked, now, singles)) fixes.push_back(std::move(*fewest));
-  if (auto share = other_share(asked, now)) fixes.push_back(std::move(*share));
+  if (auto share = other_share(asked, now, {})) fixes.push_back(std::move(*share));
   keep_one_cluster(fixes);
   std::stable_sort(fixes.begin(), fixes.end(),
                    [&](const Fix& a, const Fix& b) { return better(now, a, b); });

@@ -109,9 +109,12 @@ void add_tensor_parallel(Collector& out, const Job& job) {
 /// The engine's layers over more of the GPUs that a node has, or over twice as many as it has.
 void add_engine_degree(Collector& out, const Job& job) {
   const Plan& plan = job.plan;
-  const std::int64_t own = plan.workload.generation.engine->tensor_parallel;
+  const RolloutEngine& engine = *plan.workload.generation.engine;
+  const std::int64_t own = engine.tensor_parallel;
   const auto add = [&](std::int64_t degree, std::vector<FieldEdit> fields, Sacrifice sacrifice) {
     fields.insert(fields.begin(), {"/workload/engine/tensor_parallel", degree});
+    if (engine.expert_parallel > 1)
+      fields.insert(fields.begin(), {"/workload/engine/expert_parallel", degree});
     out.add(fmt::format("each layer over {} GPUs", degree), "tensor", std::move(fields), sacrifice);
   };
   for (const std::int64_t degree : serving_degrees(job.model, plan))

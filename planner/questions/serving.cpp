@@ -52,7 +52,9 @@ namespace {
 
 ServingChoice choice_of(const Job& job, Plan plan, std::int64_t degree,
                         const Calibration& calibration, const CostTerms& terms) {
-  plan.workload.generation.engine->tensor_parallel = degree;
+  RolloutEngine& engine = *plan.workload.generation.engine;
+  engine.tensor_parallel = degree;
+  if (engine.expert_parallel > 1) engine.expert_parallel = degree;
   ServingChoice choice{degree, estimate(job.model, plan, calibration), std::nullopt, false};
   choice.dollars_per_million =
       dollars_per_million(plan, choice.estimate.serving->tokens_per_second, terms);

@@ -89,6 +89,7 @@ class JobFlags(TypedDict, total=False):
     engine: Document | None
     gpu_memory_utilization: float | str | None
     engine_tensor_parallel: float | str | None
+    engine_expert_parallel: float | str | None
     block_size: float | str | None
     max_num_batched_tokens: float | str | None
     max_num_seqs: float | str | None

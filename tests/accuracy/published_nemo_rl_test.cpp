@@ -92,6 +92,8 @@ Estimate estimate_of(const Json& row) {
   workload["prompt_length"] = prompt;
   workload["new_tokens"] = both - prompt;
   workload["rollout"]["longest_answer"] = kLimit - prompt;
+  // v0.5.0 asks for vLLM 0.11.2, v0.6.0 for 0.17.1 (pyproject.toml).
+  if (row.at("version") == "0.5") workload["rollout"]["engine"] = "vllm-0.11";
   return estimate_rlhf(*load_job(job, "job.json", {.hardware = &hardware, .directory = ""}).rlhf,
                        calibration);
 }
@@ -144,7 +146,7 @@ TEST(PublishedNemoRl, StepsOnTheSameGpus) {
     EXPECT_GT(ratio, 0.55);
     EXPECT_LT(ratio, 1.0);
   }
-  EXPECT_LT(mean_error(all), 0.24);
+  EXPECT_LT(mean_error(all), 0.22);
 }
 
 // Of engines on GPUs of their own that go on while the trainer trains.

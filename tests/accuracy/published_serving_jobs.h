@@ -23,6 +23,7 @@ struct Row {
   bool held_at_once = false;     ///< the engine ran all requests together
   bool keep_coming = false;      ///< as many are kept at once as `requests` says
   double token_seconds = 0;      ///< from token to token while no prompt is taken in; 0: not said
+  double full_pass_seconds = 0;  ///< of a pass of as many tokens as it takes; 0: not said
   std::string stated_gpu;        ///< where `gpu` is another than its source states
   bool held_out = false;         ///< of another source than the constants of its engine
   double predicted = 0;          ///< before the row was compared, where its family says so
@@ -57,6 +58,8 @@ inline std::vector<Row> rows() {
       row.answered_since = family.contains("answered_since");
       if (!times.empty() && !times.at(i).is_null())
         row.token_seconds = times.at(i).get<double>() / 1e3;
+      if (const Json passes = family.value("full_pass_milliseconds", Json()); !passes.is_null())
+        row.full_pass_seconds = passes.at(i).get<double>() / 1e3;
       row.stated_gpu = family.value("stated_gpu", std::string());
       row.workload = family.at("workload");
       all.push_back(std::move(row));

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "load/engine_degree.h"
 #include "load/options.h"
 #include "options/tables.h"
+#include "serving/expert_products.h"
 
 namespace shardplan {
 namespace {
@@ -66,12 +69,33 @@ void check_degree(ObjectReader& job, const Model& model, const Plan& plan) {
     job.fail("workload.engine.tensor_parallel", problem->message, problem->expected);
 }
 
+/// All GPUs of an engine have all of its tokens, or else they divide the experts, too: attention
+/// whose sequences are divided is not modelled.
+void check_experts(ObjectReader& job, const Model& model, const RolloutEngine& engine) {
+  constexpr const char* kKey = "workload.engine.expert_parallel";
+  const std::int64_t ranks = engine.expert_parallel;
+  if (ranks == 1) return;
+  if (ranks != engine.tensor_parallel)
+    job.fail(kKey,
+             fmt::format("{} GPUs divide the experts, and {} (tensor_parallel) the layers", ranks,
+                         engine.tensor_parallel),
+             engine.tensor_parallel == 1 ? fmt::format("1, or tensor_parallel {}", ranks)
+                                         : fmt::format("1 or {}", engine.tensor_parallel));
+  std::int64_t experts = 0;
+  for (const Segment& segment : model.segments)
+    experts = std::max(experts, static_cast<std::int64_t>(experts_of(segment, model).experts));
+  if (experts == 0) job.fail(kKey, "the model has no experts", "1");
+  if (experts % ranks != 0)
+    job.fail(kKey, fmt::format("{} does not divide the {} experts", ranks, experts), "1");
+}
+
 }  // namespace
 
 void check_serving(ObjectReader& job, const Model& model, const Plan& plan) {
   const Workload& w = plan.workload;
   const Generation& g = w.generation;
   check_degree(job, model, plan);
+  check_experts(job, model, *g.engine);
   if (g.shared_prefix >= w.sequence_length)
     job.fail(
         "workload.shared_prefix",

@@ -42,6 +42,9 @@ extern const Kind kKind;
 namespace nemo_rl {
 extern const Kind kKind;
 }
+namespace slime {
+extern const Kind kKind;
+}
 namespace verl {
 extern const Kind kKind;
 }
@@ -57,12 +60,12 @@ extern const Kind kKind;
 
 namespace {
 
-constexpr std::array kKinds{&launcher::kKind,     &hostfile::kKind,  &peft_adapter::kKind,
-                            &accelerate::kKind,   &openrlhf::kKind,  &verl::kKind,
-                            &nemo_rl::kKind,      &ds_config::kKind, &torchtitan::kKind,
-                            &nemo::kKind,         &axolotl::kKind,   &ms_swift::kKind,
-                            &llamafactory::kKind, &megatron::kKind,  &training_arguments::kKind,
-                            &hf_config::kKind};
+constexpr std::array kKinds{
+    &launcher::kKind,  &hostfile::kKind,     &peft_adapter::kKind, &accelerate::kKind,
+    &openrlhf::kKind,  &slime::kKind,        &verl::kKind,         &nemo_rl::kKind,
+    &ds_config::kKind, &torchtitan::kKind,   &nemo::kKind,         &axolotl::kKind,
+    &ms_swift::kKind,  &llamafactory::kKind, &megatron::kKind,     &training_arguments::kKind,
+    &hf_config::kKind};
 
 }  // namespace
 

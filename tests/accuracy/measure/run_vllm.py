@@ -10,6 +10,10 @@ forked from one that has imported vLLM (an import takes ten seconds) and has not
 as vLLM starts it. A group's files are written anew as soon as more is known: GROUP.json by the one that asks,
 GROUP.engine.json by the engine. No tokenizer and no weights are read; prompts are random token ids, none shared.
 
+Of an engine over several GPUs each worker writes its own: GROUP.engine.1.json is of rank 1. `gpus` of a group's first
+case says which GPUs it has, 0 and those that follow where it does not; a group begins as soon as they are free, so that
+groups on other GPUs run side by side. With MEASURE_AFTER, a file, none begins before it is there.
+
 Two things of vLLM are left out, for they take half a minute of each start: the subprocess that imports it again to look
 at a model's class, and the Triton kernels for samplers that these requests do not ask for (warmup_kernels; FlashInfer's
 are not installed either). Neither holds memory afterwards.
@@ -38,6 +42,11 @@ OPTIONS = {"gpu_memory_utilization": "gpu_memory_utilization", "max_num_batched_
            "tensor_parallel": "tensor_parallel_size"}
 
 
+def gpus_of(case):
+    """The GPUs of the case's engine, by their number in the machine."""
+    return case.get("gpus") or list(range(case["job"]["workload"]["engine"].get("tensor_parallel", 1)))
+
+
 def model_folder(job):
     """A config.json that vLLM reads: what the case leaves out is what its class takes."""
     config = dict(job["model"])
@@ -53,6 +62,8 @@ def model_folder(job):
 def arguments_of(case):
     workload = case["job"]["workload"]
     said = {OPTIONS[key]: value for key, value in workload["engine"].items() if key in OPTIONS}
+    if workload["engine"].get("expert_parallel", 1) > 1:
+        said["enable_expert_parallel"] = True
     if "kv_cache_dtype" in workload:
         said["kv_cache_dtype"] = workload["kv_cache_dtype"]
     return {"load_format": "dummy", "dtype": "bfloat16", "skip_tokenizer_init": True, "seed": 0, **said,
@@ -60,16 +71,30 @@ def arguments_of(case):
 
 
 class Device:
-    """The GPU's memory as its driver counts it: contexts of all processes too."""
+    """The GPUs' memory as their driver counts it: contexts of all processes too."""
 
-    def __init__(self):
+    def __init__(self, gpus):
         import pynvml
         pynvml.nvmlInit()
         self.nvml = pynvml
-        self.handle = pynvml.nvmlDeviceGetHandleByIndex(int(os.environ.get("CUDA_VISIBLE_DEVICES", "0")))
+        self.handles = [pynvml.nvmlDeviceGetHandleByIndex(gpu) for gpu in gpus]
+
+    def used_of_each(self):
+        return [self.nvml.nvmlDeviceGetMemoryInfo(handle).used for handle in self.handles]
 
     def used(self):
-        return self.nvml.nvmlDeviceGetMemoryInfo(self.handle).used
+        """Of the first."""
+        return self.used_of_each()[0]
+
+
+def rank():
+    import torch
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def of_rank(path):
+    """GROUP.engine.json of the first, GROUP.engine.1.json of the next."""
+    return path if rank() == 0 else path.replace(".json", f".{rank()}.json")
 
 
 def note_peaks(path):
@@ -93,7 +118,7 @@ def note_peaks(path):
                                  "free": torch.cuda.mem_get_info()[0]})
             if more:
                 row.update(more(self))
-            with open(path, "w", encoding="utf-8") as file:
+            with open(of_rank(path), "w", encoding="utf-8") as file:
                 json.dump(row, file, indent=1)
             return result
 
@@ -111,8 +136,8 @@ def note_peaks(path):
 
 
 def note_passes(path):
-    """Of each pass of the first runner: its tokens, microseconds until the model's kernels are started, and until the
-    host is through with the pass. One line a pass; a line takes a few microseconds."""
+    """Of each pass of the first runner and the first rank: its tokens, microseconds until the model's kernels are started,
+    and until the host is through with the pass. One line a pass; a line takes a few microseconds."""
     from vllm.v1.worker import gpu_model_runner
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     runner = gpu_model_runner.GPUModelRunner
@@ -130,8 +155,9 @@ def note_passes(path):
         started[0] = 0.0
         result = execute(self, scheduled, *args, **kwargs)
         all_of_it = time.perf_counter() - begin
-        os.write(file, f"{scheduled.total_num_scheduled_tokens} {len(scheduled.num_scheduled_tokens)} "
-                       f"{1e6 * started[0]:.0f} {1e6 * all_of_it:.0f}\n".encode())
+        if rank() == 0:
+            os.write(file, f"{scheduled.total_num_scheduled_tokens} {len(scheduled.num_scheduled_tokens)} "
+                           f"{1e6 * started[0]:.0f} {1e6 * all_of_it:.0f}\n".encode())
         return result
 
     runner._model_forward, runner.execute_model = timed_forward, timed_execute
@@ -231,7 +257,9 @@ def run_group(group, cases, out):
         with open(os.path.join(out, group + ".json"), "w", encoding="utf-8") as file:
             json.dump(row, file, indent=1)
 
-    device = Device()
+    gpus = gpus_of(cases[0])
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in gpus)
+    device = Device(gpus)
     row["used_before"] = device.used()
     note_peaks(os.path.join(out, group + ".engine.json"))
     note_passes(os.path.join(out, group + ".passes.txt"))
@@ -256,43 +284,76 @@ def run_group(group, cases, out):
             row["loads"][case["name"]]["first_token_seconds_again"] = again
         write()
     row["used_after_loads"] = device.used()
+    if len(gpus) > 1:
+        row["used_after_loads_of_each"] = device.used_of_each()
     row["sleeps"] = [sleep_and_wake(llm, device, level) for level in cases[0].get("sleep", [])]
     write()
 
 
-def run_apart(group, cases, out, limit):
-    """In a process of its own, ended after `limit` seconds; returns when the GPU is empty again."""
-    begin = time.perf_counter()
-    device = Device()
-    before = device.used()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        log = os.open(os.path.join(out, group + ".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        code = 1
+class Apart:
+    """A group in a process of its own, which is ended after `limit` seconds."""
+
+    def __init__(self, group, cases, out, limit):
+        self.group, self.limit, self.gpus = group, limit, gpus_of(cases[0])
+        self.device = Device(self.gpus)
+        self.before = self.device.used_of_each()
+        self.begin, self.status, self.ended = time.perf_counter(), None, None
+        self.child = os.fork()
+        if self.child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.setsid()
+            log = os.open(os.path.join(out, group + ".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            code = 1
+            try:
+                run_group(group, cases, out)
+                code = 0
+            except BaseException:  # whatever it was is in the log
+                traceback.print_exc()
+            os._exit(code)
+
+    def kill(self):
         try:
-            run_group(group, cases, out)
-            code = 0
-        except BaseException:  # whatever it was is in the log
-            traceback.print_exc()
-        os._exit(code)
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        if time.perf_counter() > begin + limit:
-            os.killpg(child, signal.SIGKILL)
-        time.sleep(0.05)
+            os.killpg(self.child, signal.SIGKILL)  # with its engine
+        except ProcessLookupError:
+            pass
+
+    def over(self):
+        """Its processes are gone, and its GPUs are empty again or have had ten seconds for that."""
+        now = time.perf_counter()
+        if self.status is None:
+            if now > self.begin + self.limit:
+                self.kill()
+            done, status = os.waitpid(self.child, os.WNOHANG)
+            if not done:
+                return False
+            self.kill()
+            self.status, self.ended = status, now
+        empty = all(used <= before + (64 << 20) for used, before in zip(self.device.used_of_each(), self.before))
+        if not empty and now < self.ended + 10:
+            return False
+        print(f"{self.group}: status {self.status}, {now - self.begin:.1f} s", flush=True)
+        return True
+
+
+def run_all(waiting, out):
+    """`waiting`: (group, cases), in their order; one whose GPUs are in use lets none behind it pass that wants them."""
+    running = []
     try:
-        os.killpg(child, signal.SIGKILL)  # its engine
-    except ProcessLookupError:
-        pass
-    ended = time.perf_counter()
-    while device.used() > before + (64 << 20) and time.perf_counter() < ended + 10:
-        time.sleep(0.05)
-    print(f"{group}: status {status}, {time.perf_counter() - begin:.1f} s", flush=True)
+        while waiting or running:
+            running = [group for group in running if not group.over()]
+            taken = {gpu for group in running for gpu in group.gpus}
+            for group, cases in list(waiting):
+                gpus = set(gpus_of(cases[0]))
+                if not gpus & taken:
+                    running.append(Apart(group, cases, out, cases[0].get("limit", 90)))
+                    waiting.remove((group, cases))
+                taken |= gpus
+            time.sleep(0.05)
+    finally:
+        for group in running:
+            group.kill()
 
 
 def main():
@@ -311,8 +372,11 @@ def main():
     gpu_worker.warmup_kernels = lambda *_: None
     print(f"vllm {vllm.__version__}, torch {torch.__version__}: imported in {time.perf_counter() - begin:.1f} s, "
           f"GPU touched: {torch.cuda.is_initialized()}", flush=True)
-    for group in asked or groups:
-        run_apart(group, groups[group], out, groups[group][0].get("limit", 90))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # run_all ends what it began
+    after = os.environ.get("MEASURE_AFTER")
+    while after and not os.path.exists(after):
+        time.sleep(0.05)
+    run_all([(group, groups[group]) for group in asked or groups], out)
 
 
 if __name__ == "__main__":

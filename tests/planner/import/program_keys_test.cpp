@@ -97,11 +97,5 @@ TEST(ProgramKeys, OfScriptsWithArgumentsOfTheirOwn) {
   }));
 }
 
-/// Its arguments are Megatron-LM's, and would be read as pretraining.
-TEST(ProgramKeys, SlimeIsToldByName) {
-  EXPECT_THAT(error_of("hf_checkpoint: a\nrollout_batch_size: 8\nnum_layers: 2\n"),
-              HasSubstr("is a file of slime, which is not read"));
-}
-
 }  // namespace
 }  // namespace shardplan::importing::program_keys_test

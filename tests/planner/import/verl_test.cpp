@@ -305,6 +305,10 @@ TEST(ImportVerl, GivesAnEngineItsOwnGpus) {
 TEST(ExportVerl, WritesWhatItReads) {
   for (const char* more :
        {"", "actor_rollout_ref.hybrid_engine=False rollout.n_gpus_per_node=4",
+        "rollout.n_gpus_per_node=4 async_training.staleness_threshold=1 "
+        "async_training.trigger_parameter_sync_step=2",
+        "rollout.n_gpus_per_node=4 async_training.staleness_threshold=3 "
+        "async_training.partial_rollout=False",
         "algorithm.adv_estimator=gae critic.model.path=Qwen/Qwen2.5-1.5B "
         "critic.ppo_micro_batch_size_per_gpu=4 critic.model.fsdp_config.param_offload=True "
         "reward_model.enable=True reward_model.model.path=Qwen/Qwen2.5-3B",

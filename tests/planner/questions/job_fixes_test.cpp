@@ -139,6 +139,22 @@ TEST_F(JobFixes, AnEngineBesideATrainerIsToldItsShare) {
   expect_as_said(json);
 }
 
+/// Where another share alone is not enough, one beside what else gives nothing up.
+TEST_F(JobFixes, AnEngineThatStaysAwakeIsToldItsShareBesideOtherChanges) {
+  const Json json = Json::parse(
+      R"({"model": "qwen2.5-7b", "cluster": "8xH100-80GB", "framework": "fsdp2", "trainer": "verl",
+          "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 1024,
+                       "new_tokens": 3072,
+                       "rollout": {"gpu_memory_utilization": 0.9, "sleep_level": 0}}})");
+  const std::vector<Fix> fixes = fixes_of(json, 1);
+  ASSERT_FALSE(fixes.empty());
+  EXPECT_TRUE(fixes.front().after.verdict.fits);
+  std::vector<std::string> subjects;
+  for (const Change& change : fixes.front().changes) subjects.push_back(change.subject);
+  EXPECT_THAT(subjects, Contains("share"));
+  EXPECT_THAT(subjects, Not(Contains("method")));  // LoRA gives up trained parameters
+}
+
 /// A share without room for one sequence: the least that has it.
 TEST_F(JobFixes, AServingEngineIsToldItsShareAndItsGpus) {
   const auto served = [](double share) {
