@@ -5,7 +5,6 @@
 #include <string>
 
 #include "estimate/estimate.h"
-#include "job/engine_job.h"
 #include "launch/run.h"
 
 namespace shardplan::validator {

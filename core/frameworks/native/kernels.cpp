@@ -151,11 +151,11 @@ class WorkList {
   /// Rows to the experts that they are for: they come rank by rank, and are put expert by expert.
   void to_experts() {
     exchange(Collective::all_to_all, n_.exchanged_rows());
-    regroup();
+    if (n_.exchanged_rows() > 0) add(regrouped(n_));
   }
   /// And back.
   void from_experts() {
-    regroup();
+    if (n_.exchanged_rows() > 0) add(regrouped(n_));
     exchange(Collective::all_to_all, n_.exchanged_rows());
   }
   /// Copies of rows in the order of experts.
@@ -304,13 +304,6 @@ class WorkList {
     Kernel k = pass_over(n_, ceil_div(elements, std::int64_t{2}), 1 + 2 * n_.width, 2);
     k.calls = static_cast<std::int32_t>(n_.matrices_at_work(l));
     add(k);
-  }
-
-  /// Rows that are exchanged, in another order.
-  void regroup() {
-    if (n_.exchanged_rows() == 0) return;
-    const std::int64_t h = n_.layout.block.hidden;
-    add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 2 * h, h));
   }
 
   const Native& n_;
