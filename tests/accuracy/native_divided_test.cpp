@@ -67,9 +67,9 @@ TEST(NativeExperts, LearnTheSameHoweverTheyAreDivided) {
 }
 
 TEST(NativeRing, LearnsTheSameHoweverSequencesAreShared) {
-  // Beside the runs that share none.
+  // Beside the runs that share none; one with experts is compared with others of experts.
   const auto same = [](const std::string& name) {
-    return name.ends_with("-same") &&
+    return name.ends_with("-same") && name.find("mixtral") == std::string::npos &&
            (name.find("-c2-") != std::string::npos || name.find("-c4-") != std::string::npos ||
             name.find("-1x-native-z0-gpt2") != std::string::npos ||
             name.find("-1x-native-z0-qwen3") != std::string::npos);
