@@ -80,7 +80,8 @@ class Nvme : public ::testing::Test {
 
 TEST_F(Nvme, tells_what_share_of_the_disks_own_rate_the_steps_had) {
   const auto share_of = [&](const std::vector<std::string>& more, Json& record) {
-    std::vector<std::string> arguments{job_with([](Json&) {}), "--record", folder_.path("r.json")};
+    const std::string job = job_with([](Json& j) { j["cluster"] = "1xA100-40GB"; });
+    std::vector<std::string> arguments{job, "--record", folder_.path("r.json")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished r = run(arguments);
     EXPECT_EQ(r.exit_code, 0) << r.err;
