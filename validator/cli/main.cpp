@@ -30,6 +30,7 @@
 #include "record/nodes.h"
 #include "record/record.h"
 #include "save/file.h"
+#include "storage/rates.h"
 
 namespace shardplan::validator {
 namespace {
@@ -57,7 +58,7 @@ struct Arguments {
   double peer_timeout = seconds_of(Patience{}.silence);
   double start_timeout = seconds_of(Patience{}.start);
   bool dry_run = false, json = false, quiet = false, events = false, nodes = false;
-  bool save_states = false;
+  bool save_states = false, time_nvme = false;
 };
 
 void add_cluster_options(CLI::App& app, Arguments& a) {
@@ -101,6 +102,9 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
   app.add_option("--nvme-path", a.nvme_path,
                  "folder for states and parameters that are kept on NVMe; overrides run.nvme.path");
+  app.add_flag("--time-nvme", a.time_nvme,
+               "time that folder's disk first, as the storage command does: what share of its rate "
+               "the steps had is told and recorded");
   add_save_options(app, a);
   app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
   app.add_option("--host-memory-limit", a.host_memory_limit,
@@ -153,6 +157,7 @@ Json merged(const Arguments& a) {
   if (!a.data.empty()) job["run"]["data"] = a.data;
   if (!a.weights.empty()) job["run"]["weights"] = a.weights;
   if (!a.nvme_path.empty()) job["run"]["nvme"]["path"] = a.nvme_path;
+  if (a.time_nvme) job["run"]["nvme"]["timed"] = true;
   merge_save(a, job["run"]);
   return job;
 }
@@ -241,6 +246,19 @@ void check_storage(const EngineJob& job) {
          .expected = "a folder of the disk, here or with --nvme-path"});
 }
 
+/// With the requests of the run, over a file of at most as many bytes as a node of it has there.
+StorageRate rate_of_disk(const StorageOptions& storage, std::int64_t bytes) {
+  constexpr std::int64_t kLeast = std::int64_t{256} << 20, kMost = std::int64_t{4} << 30;
+  return measure_storage({.folder = storage.folder,
+                          .bytes = std::clamp(bytes, kLeast, kMost),
+                          .chunk_bytes = {storage.chunk_bytes},
+                          .queue_depths = {storage.queue_depth},
+                          .direct = storage.direct,
+                          .only = storage.path},
+                         [](const StorageRate&) {})
+      .best();
+}
+
 std::chrono::milliseconds time_of(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
@@ -281,7 +299,11 @@ void run_ranks_here(const Arguments& a, const EngineJob& job, const Estimate& pr
   if (speaks)
     watch = {[&](const StepProgress& progress) { tell_step(a, job, progress); },
              [&](const SaveReport& save) { tell_saved(a, save); }};
+  std::optional<StorageRate> disk;
+  if (speaks && job.run.time_nvme && job.training.offload.uses_nvme())
+    disk = rate_of_disk(job.run.storage, predicted.host_per_node.nvme);
   RunReport report = run_job(job, placement, watch);
+  report.disk = disk;
   Lookout* const lookout = placement.lookout.get();
   if (lookout != nullptr) gather_reports(*lookout, report);
   if (!speaks) return await_end(*lookout, placement.first_rank, placement.count, job.run.steps);

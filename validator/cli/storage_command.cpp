@@ -31,7 +31,7 @@ struct StorageArguments {
 };
 
 std::vector<std::string> path_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"auto"};
   for (const IoPathRow& path : io_paths()) names.emplace_back(path.name);
   return names;
 }
@@ -54,8 +54,9 @@ void add_storage_options(CLI::App& app, StorageArguments& a) {
       ->check(CLI::Range(1, 1024));
   app.add_option(
          "--io", a.io,
-         "io_uring, threads or cufile (between the file and the first GPU): this one alone, "
-         "whose rates a cluster file has then; default: all that there are")
+         "auto (the one that a run takes), io_uring, threads or cufile (between the file and the "
+         "first GPU): this one alone, whose rates a cluster file has then; default: all that there "
+         "are")
       ->check(CLI::IsMember(path_names()));
   app.add_option("--cufile", o.cufile,
                  "libcufile.so of CUDA or of the Python package nvidia-cufile; default: as the "
@@ -136,6 +137,7 @@ int run_storage_command(int argc, char** argv) {
     return kUsage;
   }
   a.options.direct = !a.buffered;
+  if (a.io == "auto") a.options.only = IoPath::automatic;
   for (const IoPathRow& path : io_paths())
     if (path.name == a.io) a.options.only = path.path;
   const std::unique_ptr<Backend> gpu = first_gpu(a.options);

@@ -88,9 +88,11 @@ void read_loss_scale(ObjectReader& run, LossScaling& scaling) {
   o->finish();
 }
 
-void read_storage(ObjectReader& run, StorageOptions& storage) {
+void read_storage(ObjectReader& run, RunOptions& options) {
   auto o = run.object("nvme");
   if (!o) return;
+  options.time_nvme = o->boolean("timed").value_or(false);
+  StorageOptions& storage = options.storage;
   storage.folder = o->text("path").value_or("");
   storage.chunk_bytes =
       o->integer("chunk_bytes", kStorageBlock, std::int64_t{1} << 30).value_or(storage.chunk_bytes);
@@ -138,7 +140,7 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
     o.fail("balanced_routing", "the model has no experts", "a model with experts, or false");
   if (routes) decoder->experts->evenly = run.balanced_routing;
   read_loss_scale(o, engine.training.loss_scaling);
-  read_storage(o, run.storage);
+  read_storage(o, run);
   run.save = read_save(o);
   run.resume = o.text("resume").value_or("");
   o.finish();

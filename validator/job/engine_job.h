@@ -23,6 +23,7 @@ struct RunOptions {
   std::optional<double> lora_alpha;  ///< of adapters; absent: their rank
   bool balanced_routing = false;     ///< tokens go to all experts alike, whatever the router says
   StorageOptions storage;            ///< of jobs that keep states on NVMe
+  bool time_nvme = false;            ///< its folder's disk is timed before the run
   SaveOptions save;
   std::string resume;  ///< a checkpoint, or a folder of checkpoints; empty: the run begins anew
 };

@@ -12,6 +12,7 @@
 #include "launch/host_memory.h"
 #include "launch/ranks.h"
 #include "memory/arena.h"
+#include "storage/rates.h"
 
 namespace shardplan::validator {
 
@@ -64,10 +65,11 @@ struct RankReport {
 };
 
 struct RunReport {
-  std::vector<RankReport> ranks;  ///< of this process, or once gathered of all, in order
-  std::vector<StepResult> steps;  ///< of rank first_rank; losses are of all ranks
-  int ranks_per_device = 1;       ///< as Placement's: above 1 no time is that of a rank
-  std::int64_t first_step = 0;    ///< steps that the checkpoint had made that the run went on from
+  std::vector<RankReport> ranks;    ///< of this process, or once gathered of all, in order
+  std::vector<StepResult> steps;    ///< of rank first_rank; losses are of all ranks
+  int ranks_per_device = 1;         ///< as Placement's: above 1 no time is that of a rank
+  std::optional<StorageRate> disk;  ///< of the folder of states on NVMe, where it was timed
+  std::int64_t first_step = 0;  ///< steps that the checkpoint had made that the run went on from
 };
 
 /// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "record/disk_share.h"
 #include "record/record.h"
 
 namespace shardplan::validator {
@@ -107,12 +108,16 @@ std::string speed_text(const TimeEstimate& time, double seconds,
                      fmt::format("  the fastest possible: {} at the datasheet's rates\n",
                                  format_seconds(time.speed_of_light_seconds));
   if (phases[0] <= 0) return text;
-  text += "\n  at the datasheet's rates a phase's kernels could take, and the phase took\n";
+  constexpr std::array<const char*, 3> kDone{"forward, loss and head", "backward",
+                                             "clipping and optimizer"};
+  text += fmt::format("\n  {:<24}{:>14}{:>14}{:>14}\n", "phases of a step apart", "at best", "took",
+                      "share");
   for (std::size_t p = 0; p < phases.size(); ++p) {
     const double least = time.speed_of_light_of_phases[p];
-    text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", kPhaseNames[p + 1], format_seconds(least),
+    text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", kDone[p], format_seconds(least),
                         format_seconds(phases[p]), phases[p] > 0 ? share(least / phases[p]) : "");
   }
+  text += "  at best: its kernels at the datasheet's rates, and nothing else\n";
   return text;
 }
 
@@ -140,6 +145,7 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
     text += use_text("NVMe", worst.storage, worst.storage_use);
     if (!worst.direct.empty())
       text += use_text("NVMe to the device", worst.direct, worst.direct_use);
+    text += disk_share_text(job, e, report);
   }
   if (job.on_host()) return text + fmt::format("\n  {} per step\n", format_seconds(seconds));
   text += "\n";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launch/median.h"
+#include "record/disk_share.h"
 #include "save/file.h"
 
 namespace shardplan::validator {
@@ -128,6 +129,16 @@ Json step_json(const StepResult& s, bool drops) {
 
 }  // namespace
 
+std::int64_t timed_count(const EngineJob& job, const std::vector<StepResult>& steps) {
+  return std::ssize(timed_steps(job, steps));
+}
+
+double timed_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
+  double sum = 0;
+  for (const StepResult& s : timed_steps(job, steps)) sum += s.seconds;
+  return sum;
+}
+
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
   std::vector<double> seconds;
   for (const StepResult& s : timed_steps(job, steps)) seconds.push_back(s.seconds);
@@ -163,6 +174,14 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const bool shared = report.ranks_per_device > 1;
   if (!job.on_host() && !shared) measured["device"] = worst.device_bytes;
   if (worst.host.total() > 0) measured["host"] = host_json(worst);
+  if (const auto share = disk_share(job, report)) {
+    const DiskRate rate = *disk_rate(job, report);
+    measured["host"]["nvme"]["of_own_rate"] = {{"read_bandwidth", rate.read},
+                                               {"write_bandwidth", rate.write},
+                                               {"timed", rate.timed},
+                                               {"while_busy", share->busy},
+                                               {"over_steps", share->steps}};
+  }
   if (worst.save.count > 0) measured["save"] = save_json(worst);
   if (report.first_step > 0) measured["first_step"] = report.first_step;
   if (may_be_idle(job)) measured["idle_experts"] = idle_experts(job, report.steps);

@@ -16,6 +16,9 @@ struct Producer {
 Json make_record(const EngineJob& job, const RunReport& report, const Producer& producer,
                  const std::string& name);
 
+/// Timed steps, and their seconds together.
+std::int64_t timed_count(const EngineJob& job, const std::vector<StepResult>& steps);
+double timed_seconds(const EngineJob& job, const std::vector<StepResult>& steps);
 /// Median of the timed steps' seconds.
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps);
 

@@ -169,8 +169,11 @@ StorageRates measure_storage(const StorageRatesOptions& options,
   const std::shared_ptr<SwapFile> file = written_file(options, pinned);
   StorageRates out{.file = file->description(), .capacity = free_bytes(options.folder)};
   StorageOptions row{.folder = options.folder, .cufile = options.cufile};
+  const bool one_is_taken = options.only == IoPath::automatic;
   for (const IoPathRow& path : io_paths()) {
-    if (options.only && *options.only != path.path) continue;
+    if (one_is_taken ? !out.rates.empty() || !path.of_host
+                     : options.only && *options.only != path.path)
+      continue;
     row.path = path.path;
     try {
       if (!path.of_host && options.device == nullptr)
@@ -179,7 +182,7 @@ StorageRates measure_storage(const StorageRatesOptions& options,
       if (!path.of_host) there.emplace(options.device);
       measure_path({path, file, pinned, there ? *there : pinned}, options, row, tell, out);
     } catch (const StorageError& error) {
-      if (options.only || path.path == IoPath::threads) throw;
+      if ((options.only && !one_is_taken) || path.path == IoPath::threads) throw;
       out.absent.push_back({path.name, error.what()});
     }
   }

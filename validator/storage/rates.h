@@ -19,7 +19,7 @@ struct StorageRatesOptions {
                                         std::int64_t{1} << 22};
   std::vector<int> queue_depths{4, 16, 32};
   bool direct = true;
-  std::optional<IoPath> only;  ///< of the paths; absent: all
+  std::optional<IoPath> only;  ///< of the paths; automatic: the one that a run takes; absent: all
   std::string cufile;          ///< libcufile.so; empty: as the loader finds it
   Backend* device = nullptr;   ///< whose memory cuFile moves; null: there is none
 };

@@ -46,7 +46,8 @@ if __name__ == "__main__":
         started = time.time()
         try:
             done = subprocess.run([*launcher, options.program, "job.json", "--record", "record.json", "--name", case["name"],
-                                   "--quiet"], capture_output=True, text=True, check=False, timeout=options.case_seconds)
+                                   "--quiet", *(["--time-nvme"] if folder else [])],
+                                  capture_output=True, text=True, check=False, timeout=options.case_seconds)
         except subprocess.TimeoutExpired:
             print(case["name"], f"took more than {options.case_seconds:.0f} s", flush=True)
             continue
@@ -58,6 +59,7 @@ if __name__ == "__main__":
         record["environment"]["machine"] = host_probe.machine()
         if nvme:
             record["environment"]["nvme"] = nvme
+            print("of the disk's own rate:", record["measured"]["host"]["nvme"]["of_own_rate"], flush=True)
         with open(options.output, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         times = record["measured"].get("on_a_shared_gpu", record["measured"])

@@ -78,6 +78,31 @@ class Nvme : public ::testing::Test {
   std::string swap_ = folder_.path("swap");
 };
 
+TEST_F(Nvme, tells_what_share_of_the_disks_own_rate_the_steps_had) {
+  const auto share_of = [&](const std::vector<std::string>& more, Json& record) {
+    const std::string job = job_with([](Json& j) { j["cluster"] = "1xA100-40GB"; });
+    std::vector<std::string> arguments{job, "--record", folder_.path("r.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished r = run(arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    record = read_json_file(folder_.path("r.json")).at("measured").at("host").at("nvme");
+    return r.out;
+  };
+  Json nvme;
+  EXPECT_THAT(share_of({"--time-nvme"}, nvme),
+              AllOf(HasSubstr("of the disk's own rate"), HasSubstr("as timed before the run")));
+  const Json& own = nvme.at("of_own_rate");
+  EXPECT_TRUE(own.at("timed").get<bool>());
+  const double alone = nvme.at("read").get<double>() / own.at("read_bandwidth").get<double>() +
+                       nvme.at("written").get<double>() / own.at("write_bandwidth").get<double>();
+  EXPECT_NEAR(own.at("while_busy").get<double>(), alone / nvme.at("busy_seconds").get<double>(),
+              1e-3 * own.at("while_busy").get<double>());
+  EXPECT_LT(own.at("over_steps").get<double>(), own.at("while_busy").get<double>());
+  // Nobody says how fast the disk is.
+  EXPECT_THAT(share_of({}, nvme), Not(HasSubstr("of the disk's own rate")));
+  EXPECT_FALSE(nvme.contains("of_own_rate"));
+}
+
 TEST_F(Nvme, keeps_states_and_takes_of_gpu_host_and_disk_what_is_predicted) {
   for (const int stage : {1, 2, 3}) {
     const auto losses = [&](const char* kept, const char* io) {

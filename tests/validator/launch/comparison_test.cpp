@@ -36,6 +36,8 @@ TEST(Comparison, says_what_the_gpu_could_have_done_and_what_it_did) {
   EXPECT_THAT(text, ::testing::ContainsRegex("of the fastest possible +50.0 % +40.0 %"));
   EXPECT_THAT(text, ::testing::ContainsRegex("MFU +40.0 % +32.0 %"));
   EXPECT_THAT(text, ::testing::ContainsRegex("backward +60.0 ms +80.0 ms +75.0 %"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("forward, loss and head +30.0 ms +60.0 ms +50.0 %"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("clipping and optimizer +10.0 ms +100 ms +10.0 %"));
   EXPECT_THAT(text, HasSubstr("the fastest possible: 100 ms at the datasheet's rates"));
 }
 

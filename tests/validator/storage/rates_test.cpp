@@ -29,6 +29,19 @@ TEST(StorageRates, has_a_row_for_each_size_and_depth_and_leaves_nothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
+TEST(StorageRates, of_the_path_that_a_run_takes_are_of_that_one_alone) {
+  const TemporaryFolder folder;
+  StorageRatesOptions options{.folder = folder.path(""),
+                              .bytes = std::int64_t{256} << 20,
+                              .seconds = 0.01,
+                              .chunk_bytes = {1 << 20},
+                              .queue_depths = {2},
+                              .only = IoPath::automatic};
+  const StorageRates rates = measure_storage(options, [](const StorageRate&) {});
+  ASSERT_EQ(rates.rates.size(), 1U);
+  EXPECT_EQ(rates.rates[0].how, rates.absent.empty() ? "io_uring" : "threads");
+}
+
 TEST(StorageRate, of_both_at_once_lowers_what_is_promised_only_where_it_is_slower) {
   StorageRate r{.read = 6e9, .write = 3e9, .both = 2e9};
   EXPECT_DOUBLE_EQ(r.one_after_the_other(), 4e9);
