@@ -159,17 +159,19 @@ class NcclCommunicator : public Communicator {
     const std::int64_t before = backend_.used_bytes();
     const std::uintptr_t words = backend_.allocate(2 * size_ * static_cast<int>(sizeof(float)));
     const Tensor out{words, DType::f32, Shape{size_}};
-    all_to_all({words + static_cast<std::uintptr_t>(out.bytes()), DType::f32, Shape{size_}}, out);
+    all_to_all({words + static_cast<std::uintptr_t>(out.bytes()), DType::f32, Shape{size_}}, out,
+               1);
     barrier();
     overhead_ += backend_.used_bytes() - before;
   }
 
-  void all_to_all(const Tensor& to, const Tensor& from) override {
-    const std::int64_t part = from.numel() / size_;
+  void all_to_all(const Tensor& to, const Tensor& from, std::int64_t blocks) override {
+    const std::int64_t parts = blocks * size_, part = from.numel() / parts;
     launch("ncclGroupEnd", [&](cudaStream_t stream) {
       check(ncclGroupStart(), "ncclGroupStart");
-      for (int peer = 0; peer < size_; ++peer) {
-        const Tensor out = from.slice(peer * part, part), in = to.slice(peer * part, part);
+      for (std::int64_t i = 0; i < parts; ++i) {
+        const int peer = static_cast<int>(i % size_);
+        const Tensor out = from.slice(i * part, part), in = to.slice(i * part, part);
         check(ncclSend(out.data(), count_of(out), type_of(out.dtype), peer, comm_, stream),
               "ncclSend");
         check(ncclRecv(in.data(), count_of(in), type_of(in.dtype), peer, comm_, stream),

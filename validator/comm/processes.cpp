@@ -93,7 +93,7 @@ class ProcessCommunicator final : public Communicator {
 
   void connect_all() override {}
 
-  void all_to_all(const Tensor& to, const Tensor& from) override {
+  void all_to_all(const Tensor& to, const Tensor& from, std::int64_t blocks) override {
     if (rank() != 0) {
       hub().send(data(from));
       hub().receive(data(to));
@@ -101,15 +101,16 @@ class ProcessCommunicator final : public Communicator {
     }
     const std::size_t bytes = static_cast<std::size_t>(from.bytes());
     const std::size_t ranks = static_cast<std::size_t>(size());
-    const std::size_t part = bytes / ranks;
+    const std::size_t part = bytes / (static_cast<std::size_t>(blocks) * ranks);
     std::vector<std::byte> all(ranks * bytes), theirs(bytes);
     std::memcpy(all.data(), from.data(), bytes);
     for (std::size_t r = 1; r < ranks; ++r)
       star_->to(static_cast<int>(r)).receive(std::span(all).subspan(r * bytes, bytes));
     for (std::size_t r = 0; r < ranks; ++r) {
-      // Part r of every rank s becomes part s.
-      for (std::size_t s = 0; s < ranks; ++s)
-        std::memcpy(theirs.data() + s * part, all.data() + s * bytes + r * part, part);
+      // Part (b, r) of every rank s becomes part (b, s).
+      for (std::size_t at = 0; at < bytes; at += ranks * part)
+        for (std::size_t s = 0; s < ranks; ++s)
+          std::memcpy(theirs.data() + at + s * part, all.data() + s * bytes + at + r * part, part);
       if (r == 0) {
         std::memcpy(to.data(), theirs.data(), bytes);
       } else {

@@ -16,7 +16,9 @@ class SoleRank final : public Communicator {
   void all_gather(const Tensor& full, const Tensor& shard) override { move(full, shard); }
   void broadcast(const Tensor& /*x*/, int /*root*/) override {}
   void connect_all() override {}
-  void all_to_all(const Tensor& to, const Tensor& from) override { move(to, from); }
+  void all_to_all(const Tensor& to, const Tensor& from, std::int64_t /*blocks*/) override {
+    move(to, from);
+  }
   void connect_neighbours() override {}
   void exchange(std::span<const Parcel> /*out*/, std::span<const Parcel> /*in*/) override {}
   std::unique_ptr<Communicator> group(std::span<const int> /*members*/) override {

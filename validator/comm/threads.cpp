@@ -65,12 +65,14 @@ class ThreadCommunicator final : public Communicator {
 
   void connect_all() override {}
 
-  void all_to_all(const Tensor& to, const Tensor& from) override {
-    assert(to.numel() == from.numel() && from.numel() % size() == 0);
+  void all_to_all(const Tensor& to, const Tensor& from, std::int64_t blocks) override {
+    assert(to.numel() == from.numel() && from.numel() % (blocks * size()) == 0);
     open(from);
-    const std::int64_t part = from.numel() / size();
-    for (int r = 0; r < size(); ++r)
-      memory_->copy(to.slice(r * part, part), theirs(r).slice(rank_ * part, part));
+    const std::int64_t part = from.numel() / (blocks * size());
+    for (std::int64_t b = 0; b < blocks; ++b)
+      for (int r = 0; r < size(); ++r)
+        memory_->copy(to.slice((b * size() + r) * part, part),
+                      theirs(r).slice((b * size() + rank_) * part, part));
     meet(Point::done);
   }
 

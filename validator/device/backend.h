@@ -154,9 +154,6 @@ class Backend {
   virtual void attention_backward(const AttentionBackward& o) = 0;
   virtual void merge_attention(const AttentionMerge& o) = 0;
   virtual void copy_columns(const ColumnCopy& o) = 0;
-  /// to [parts, groups, ...] of from [groups, parts, ...]; they do not overlap.
-  virtual void regroup(const Tensor& to, const Tensor& from, std::int64_t groups,
-                       std::int64_t parts) = 0;
   /// y [rows, F] from x: [rows, 2F] for swiglu, [rows, F] otherwise.
   virtual void activation_forward(Activation kind, const Tensor& y, const Tensor& x) = 0;
   /// x becomes dx, given dy.

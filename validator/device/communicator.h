@@ -39,9 +39,9 @@ class Communicator {
   virtual void broadcast(const Tensor& x, int root) = 0;
   /// Opens the ways of all_to_all(). Every rank calls it at the same time, once.
   virtual void connect_all() = 0;
-  /// Both are [ranks, ...] and do not overlap: part r of `from` goes to rank r, part r of `to`
-  /// comes from it.
-  virtual void all_to_all(const Tensor& to, const Tensor& from) = 0;
+  /// Both are [blocks, ranks, ...] and do not overlap: part (b, r) of `from` goes to rank r, part
+  /// (b, r) of `to` comes from rank r.
+  virtual void all_to_all(const Tensor& to, const Tensor& from, std::int64_t blocks) = 0;
   /// Opens the ways of exchange() to the ranks after and before this one, in a ring. Every rank
   /// calls it at the same time, once.
   virtual void connect_neighbours() = 0;

@@ -65,7 +65,6 @@ class DryBackend final : public Backend {
   void attention_backward(const AttentionBackward&) override {}
   void merge_attention(const AttentionMerge&) override {}
   void copy_columns(const ColumnCopy&) override {}
-  void regroup(const Tensor&, const Tensor&, std::int64_t, std::int64_t) override {}
   void activation_forward(Activation, const Tensor&, const Tensor&) override {}
   void activation_backward(Activation, const Tensor&, const Tensor&) override {}
   void embedding_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -109,7 +108,7 @@ class DryCommunicator final : public Communicator {
   void all_gather(const Tensor&, const Tensor&) override {}
   void broadcast(const Tensor&, int) override {}
   void connect_all() override {}
-  void all_to_all(const Tensor&, const Tensor&) override {}
+  void all_to_all(const Tensor&, const Tensor&, std::int64_t) override {}
   void connect_neighbours() override {}
   void exchange(std::span<const Parcel>, std::span<const Parcel>) override {}
   std::unique_ptr<Communicator> group(std::span<const int> members) override {

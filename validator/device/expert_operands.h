@@ -37,9 +37,11 @@ struct RouteBackward {
 /// Deals out slots in the order of assignments: row by row, and in a row as they are listed.
 /// Without a capacity an expert has as many as it is given, and its slots begin where those of the
 /// expert before end, at the next `multiple`: slots up to there are rows of zeros. With one, expert
-/// e has those from e·capacity on.
+/// e of E has the slots from ((e mod l)·owners + e / l)·capacity on, l = E / owners: what is next
+/// to each other goes to another rank each.
 struct PlaceRows {
   std::int64_t capacity = 0;  ///< slots of each expert; 0: as many as it is given
+  std::int64_t owners = 1;    ///< ranks that divide the experts
   std::int64_t multiple = 1;  ///< of slots, of an expert without a capacity
   Tensor places;   ///< [rows, k] int32: the assignment's slot; −1: its expert has no more
   Tensor rows;     ///< [slots] int32: the slot's row; −1: none

@@ -73,11 +73,13 @@ void check_routing(Laboratory& lab, DType dtype, const RouterCase& c) {
 
 /// capacity 0: as many slots as there are assignments, at multiples.
 void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t capacity,
-                 std::int64_t width, std::int64_t multiple = 1) {
+                 std::int64_t owners, std::int64_t width, std::int64_t multiple = 1) {
   const Shape chosen{c.rows, c.per_token};
   const std::int64_t slots =
       capacity > 0 ? c.experts * capacity : chosen.numel() + c.experts * (multiple - 1);
-  lab.begin("slots", fmt::format("{}, room {}, multiples of {}", shape_of(c), capacity, multiple),
+  lab.begin("slots",
+            fmt::format("{}, room {}, {} owners, multiples of {}", shape_of(c), capacity, owners,
+                        multiple),
             dtype);
   const Pair experts = choices(lab, c);
   const Pair places = indices(lab, chosen.numel(), 0);
@@ -93,6 +95,7 @@ void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t
       [&](Backend& backend, const Side& of) {
         const Tensor where = of(places).view(chosen);
         backend.place_rows({.capacity = capacity,
+                            .owners = owners,
                             .multiple = multiple,
                             .places = where,
                             .rows = of(rows),
@@ -116,16 +119,6 @@ void check_slots(Laboratory& lab, DType dtype, const RouterCase& c, std::int64_t
        {"dweights", weights}});
 }
 
-void check_regroup(Laboratory& lab, DType dtype, std::int64_t groups, std::int64_t parts,
-                   std::int64_t count) {
-  lab.begin("regrouped", fmt::format("{} x {} x {}", groups, parts, count), dtype);
-  const Pair from = lab.normal({groups * parts, count});
-  const Pair to = lab.output({parts * groups, count});
-  lab.run(
-      [&](Backend& backend, const Side& of) { backend.regroup(of(to), of(from), groups, parts); },
-      {{"regrouped", to}});
-}
-
 }  // namespace
 
 void check_experts(Laboratory& lab, DType dtype) {
@@ -133,14 +126,11 @@ void check_experts(Laboratory& lab, DType dtype) {
                               RouterCase{77, 60, 4, true}, RouterCase{300, 256, 6, false},
                               RouterCase{33, 1000, 3, true}, RouterCase{1001, 60, 8, true, true}})
     check_routing(lab, dtype, c);
-  check_slots(lab, dtype, {4096, 8, 2, true}, 0, 512);
-  check_slots(lab, dtype, {1000, 128, 8, true}, 64, 100);
-  check_slots(lab, dtype, {1000, 128, 8, true}, 0, 64, 16);
-  check_slots(lab, dtype, {2048, 8, 2, true}, 2048, 64);
-  check_slots(lab, dtype, {77, 60, 4, true}, 3, 33);
-  check_regroup(lab, dtype, 2, 32, 6000);
-  check_regroup(lab, dtype, 3, 5, 7);
-  check_regroup(lab, dtype, 4, 3, 1026);
+  check_slots(lab, dtype, {4096, 8, 2, true}, 0, 1, 512);
+  check_slots(lab, dtype, {1000, 128, 8, true}, 64, 4, 100);
+  check_slots(lab, dtype, {1000, 128, 8, true}, 0, 1, 64, 16);
+  check_slots(lab, dtype, {2048, 8, 2, true}, 2048, 2, 64);
+  check_slots(lab, dtype, {77, 60, 4, true}, 3, 1, 33);
 }
 
 }  // namespace shardplan::validator

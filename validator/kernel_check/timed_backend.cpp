@@ -221,12 +221,6 @@ void TimedBackend::copy_columns(const ColumnCopy& o) {
       [&] { inner_.copy_columns(o); });
 }
 
-void TimedBackend::regroup(const Tensor& to, const Tensor& from, std::int64_t groups,
-                           std::int64_t parts) {
-  time("rows of experts regrouped", {0, bytes_of(to, from)},
-       [&] { inner_.regroup(to, from, groups, parts); });
-}
-
 void TimedBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
   time("activations, forward", {0, bytes_of(x, y)}, [&] { inner_.activation_forward(kind, y, x); });
 }

@@ -98,8 +98,6 @@ class TimedBackend final : public Backend {
   void attention_backward(const AttentionBackward& o) override;
   void merge_attention(const AttentionMerge& o) override;
   void copy_columns(const ColumnCopy& o) override;
-  void regroup(const Tensor& to, const Tensor& from, std::int64_t groups,
-               std::int64_t parts) override;
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x) override;
   void activation_backward(Activation kind, const Tensor& x, const Tensor& dy) override;
   void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,

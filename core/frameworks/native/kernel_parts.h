@@ -50,12 +50,6 @@ inline Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns,
   return some_rows(n, kind, n.rows, columns, written);
 }
 
-/// Rows of experts in another order, those of ranks beside those of experts.
-inline Kernel regrouped(const Native& n) {
-  const std::int64_t h = n.layout.block.hidden;
-  return some_rows(n, KernelKind::elementwise, n.expert_rows(), 2 * h, h);
-}
-
 /// Reads and writes so many bytes of each row, of `written` elements.
 inline Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes,
                         std::int64_t written) {

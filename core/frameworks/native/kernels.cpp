@@ -148,21 +148,13 @@ class WorkList {
     const std::int64_t rows = b.experts > 0 ? n_.expert_rows() : n_.rows;
     add(some_rows(n_, KernelKind::elementwise, rows, b.up + b.inner, b.inner));
   }
-  /// Rows to the experts that they are for: they come rank by rank, and are put expert by expert.
-  void to_experts() {
-    exchange(Collective::all_to_all, n_.exchanged_rows());
-    if (n_.exchanged_rows() > 0) add(regrouped(n_));
-  }
-  /// And back.
-  void from_experts() {
-    if (n_.exchanged_rows() > 0) add(regrouped(n_));
-    exchange(Collective::all_to_all, n_.exchanged_rows());
-  }
+  /// Rows to the experts that they are for, or back.
+  void send_rows() { exchange(Collective::all_to_all, n_.exchanged_rows()); }
   /// Copies of rows in the order of experts.
   void dispatch() {
     const std::int64_t h = n_.layout.block.hidden;
     add(some_rows(n_, KernelKind::embedding, n_.expert_rows(), 2 * h, h));
-    to_experts();
+    send_rows();
   }
   /// Sums of rows in the order of tokens.
   void combine() {
@@ -185,7 +177,7 @@ class WorkList {
     add_experts_linear(NativeLinear::up, b.up, b.hidden);
     add_activation();
     add_experts_linear(NativeLinear::down, b.hidden, b.inner);
-    from_experts();
+    send_rows();
   }
   /// And from there to its result.
   void finish_mlp() {
@@ -208,7 +200,7 @@ class WorkList {
     add_activation();
     if (!n_.product_again(NativeLinear::down)) return;
     add_experts_linear(NativeLinear::down, b.hidden, b.inner);
-    from_experts();
+    send_rows();
   }
   /// False: the pass ends there.
   bool add_mlp_backward() {
@@ -272,11 +264,11 @@ class WorkList {
   bool add_experts_backward(const Kernel& activation) {
     const NativeBlock& b = n_.layout.block;
     add(some_rows(n_, KernelKind::elementwise, n_.expert_rows(), 3 * b.hidden, b.hidden));
-    to_experts();
+    send_rows();
     if (!add_experts_linear_backward(NativeLinear::down, b.hidden, b.inner)) return false;
     add(activation);
     if (!add_experts_linear_backward(NativeLinear::up, b.up, b.hidden)) return false;
-    from_experts();
+    send_rows();
     add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
     add_linear_backward(n_.rows, b.experts, b.hidden, n_.frozen());
     combine();

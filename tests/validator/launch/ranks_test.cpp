@@ -52,13 +52,15 @@ void expect_collectives(Backend& backend, Communicator& c) {
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(all.as<float>()[2 * r + i], static_cast<float>(10 * r + i));
 
-  // A part of three elements for each rank.
-  const Tensor sent = tensor(ranks * 3), received = tensor(ranks * 3);
+  // Two blocks of a part of three elements for each rank.
+  const Tensor sent = tensor(2 * ranks * 3), received = tensor(2 * ranks * 3);
   c.connect_all();
-  c.all_to_all(received, sent);
-  for (int r = 0; r < ranks; ++r)
-    for (int i = 0; i < 3; ++i)
-      EXPECT_EQ(received.as<float>()[r * 3 + i], static_cast<float>(10 * r + c.rank() * 3 + i));
+  c.all_to_all(received, sent, 2);
+  for (int b = 0; b < 2; ++b)
+    for (int r = 0; r < ranks; ++r)
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(received.as<float>()[(b * ranks + r) * 3 + i],
+                  static_cast<float>(10 * r + (b * ranks + c.rank()) * 3 + i));
 
   const Tensor told = tensor(3);
   c.broadcast(told, ranks - 1);
@@ -289,7 +291,7 @@ TEST(ProcessRanks, name_the_rank_that_does_not_come_to_a_collective) {
       [](Communicator& c, const Tensor& x, const Tensor& y) { c.reduce_scatter(x.slice(0, 2), y); },
       [](Communicator& c, const Tensor& x, const Tensor& y) { c.all_gather(y, x.slice(0, 2)); },
       [](Communicator& c, const Tensor& x, const Tensor&) { c.broadcast(x, 1); },
-      [](Communicator& c, const Tensor& x, const Tensor& y) { c.all_to_all(y, x); },
+      [](Communicator& c, const Tensor& x, const Tensor& y) { c.all_to_all(y, x, 1); },
       [](Communicator& c, const Tensor&, const Tensor&) { c.barrier(); }};
   for (const Collective& collective : collectives) {
     const Listener door(0, 2);

@@ -32,7 +32,9 @@ class CountingCommunicator final : public Communicator {
   void all_gather(const Tensor& full, const Tensor&) override { count("all-gather", full); }
   void broadcast(const Tensor&, int) override {}
   void connect_all() override {}
-  void all_to_all(const Tensor&, const Tensor& from) override { count("all-to-all", from); }
+  void all_to_all(const Tensor&, const Tensor& from, std::int64_t) override {
+    count("all-to-all", from);
+  }
   void connect_neighbours() override {}
   void exchange(std::span<const Parcel> out, std::span<const Parcel>) override {
     for (const Parcel& parcel : out) count("send", parcel.tensor);

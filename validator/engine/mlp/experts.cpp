@@ -84,11 +84,12 @@ class ExpertMlp final : public Mlp {
     Backend& on = device(ranks);
     on.combine_backward(
         {.slots = a.returned, .weights = a.weights, .places = a.places, .dout = dresult});
-    ranks.experts->to_experts(a.returned, spec_.experts_here());
-    if (!linear_backward(ranks, p, Linear::down, a, a.returned, a.activated)) return false;
+    ranks.experts->send(a.returned, spec_.experts_here());
+    if (!linear_backward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated))
+      return false;
     on.activation_backward(spec_.activation, a.up, a.activated);
     if (!linear_backward(ranks, p, Linear::up, a, a.up, a.entered)) return false;
-    ranks.experts->from_experts(a.entered, spec_.experts_here());
+    ranks.experts->send(a.entered, spec_.experts_here());
     on.route_backward({.renormalise = spec_.experts->renormalised,
                        .logits = a.logits,
                        .dweights = a.weights,
@@ -98,7 +99,10 @@ class ExpertMlp final : public Mlp {
     if (const Tensor slope = p.block.slope(router_); !slope.empty())
       on.linear_backward_weight(slope, a.logits, x, p.block.gradient.accumulate);
     on.linear_backward_input(x, a.logits, p.block.weight(router_));
-    on.combine_rows({.out = x, .accumulate = true, .slots = a.entered, .places = a.places});
+    on.combine_rows({.out = x,
+                     .accumulate = true,
+                     .slots = ranks.experts->beyond(a.entered),
+                     .places = a.places});
     return true;
   }
 
@@ -133,6 +137,7 @@ class ExpertMlp final : public Mlp {
                       .balance = tally != nullptr ? tally->balance : Tensor{},
                       .logits = a.logits});
     on.place_rows({.capacity = capacity_,
+                   .owners = spec_.expert_share.ranks,
                    .multiple = multiple_,
                    .places = a.places,
                    .rows = a.sources,
@@ -154,16 +159,16 @@ class ExpertMlp final : public Mlp {
     if (with_up) linear_forward(ranks, p, Linear::up, a, a.up, a.entered);
     device(ranks).activation_forward(spec_.activation, a.activated, a.up);
     if (!with_down) return;
-    linear_forward(ranks, p, Linear::down, a, a.returned, a.activated);
-    ranks.experts->from_experts(a.returned, spec_.experts_here());
+    linear_forward(ranks, p, Linear::down, a, ranks.experts->beyond(a.returned), a.activated);
+    ranks.experts->receive(a.returned, spec_.experts_here());
   }
 
   /// Rows in their slots, those of this rank's experts.
   void dispatch(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const {
     // As rows of a table: a slot of nobody becomes zeros.
-    device(ranks).embedding_forward(a.entered, a.sources, x, {},
+    device(ranks).embedding_forward(ranks.experts->beyond(a.entered), a.sources, x, {},
                                     {.sequence = slots_, .turn = slots_});
-    ranks.experts->to_experts(a.entered, spec_.experts_here());
+    ranks.experts->receive(a.entered, spec_.experts_here());
   }
 
   /// Calls visit(rows) for this rank's experts: for all together where each has as many rows,

@@ -103,11 +103,6 @@ void CudaBackend::copy_columns(const ColumnCopy& o) {
   cuda::copy_columns(launch_, o);
 }
 
-void CudaBackend::regroup(const Tensor& to, const Tensor& from, std::int64_t groups,
-                          std::int64_t parts) {
-  cuda::regroup(launch_, to, from, groups, parts);
-}
-
 void CudaBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
   cuda::activation_forward(launch_, kind, y, x);
 }

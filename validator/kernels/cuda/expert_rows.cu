@@ -20,6 +20,7 @@ struct PlaceArgs {
   std::int64_t slots;
   int per_token;
   int count;  // of experts
+  int owners;
   int multiple;
 };
 
@@ -41,7 +42,10 @@ __device__ int given_slots(const PlaceArgs& a, int expert) {
 /// The first slot of this block's expert, known to every thread.
 __device__ std::int64_t first_slot(const PlaceArgs& a, int* scratch) {
   const int expert = static_cast<int>(blockIdx.x);
-  if (a.capacity > 0) return expert * a.capacity;
+  if (a.capacity > 0) {
+    const int local = a.count / a.owners;
+    return (std::int64_t{expert % local} * a.owners + expert / local) * a.capacity;
+  }
   int before = 0;
   for (int e = static_cast<int>(threadIdx.x); e < expert; e += kPlacers)
     before += given_slots(a, e);
@@ -174,6 +178,7 @@ void place_rows(const Launch& launch, const PlaceRows& o) {
                        .slots = o.rows.numel(),
                        .per_token = static_cast<int>(o.experts.width()),
                        .count = static_cast<int>(o.counts.numel()),
+                       .owners = static_cast<int>(o.owners),
                        .multiple = static_cast<int>(o.multiple)};
   const auto experts = static_cast<unsigned>(o.counts.numel());
   count_kernel<<<experts, kPlacers, 0, launch.stream>>>(args);

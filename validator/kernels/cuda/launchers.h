@@ -82,10 +82,6 @@ void place_rows(const Launch& launch, const PlaceRows& o);
 void combine_rows(const Launch& launch, const CombineRows& o);
 void combine_backward(const Launch& launch, const CombineBackward& o);
 
-// regroup.cu
-void regroup(const Launch& launch, const Tensor& to, const Tensor& from, std::int64_t groups,
-             std::int64_t parts);
-
 // rank_sums.cu
 inline constexpr std::size_t kMostRanksOfAGpu = 32;
 /// to = the sum of `parts` in their order; one of them may be `to`.

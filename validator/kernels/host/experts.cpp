@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -118,17 +117,8 @@ void route_backward(const RouteBackward& o) {
   dispatch(o.logits.dtype, [&](auto zero) { route_back<decltype(zero)>(o); });
 }
 
-void regroup(const Tensor& to, const Tensor& from, std::int64_t groups, std::int64_t parts) {
-  const std::int64_t count = from.numel() / (groups * parts);
-  const auto bytes = static_cast<std::size_t>(count * size_of(from.dtype));
-  for (std::int64_t g = 0; g < groups; ++g)
-    for (std::int64_t p = 0; p < parts; ++p)
-      std::memcpy(to.slice((p * groups + g) * count, count).data(),
-                  from.slice((g * parts + p) * count, count).data(), bytes);
-}
-
 void place_rows(const PlaceRows& o) {
-  const std::int64_t count = o.counts.numel(), k = o.experts.width();
+  const std::int64_t count = o.counts.numel(), k = o.experts.width(), local = count / o.owners;
   std::vector<std::int64_t> next(static_cast<std::size_t>(count)), end(next.size());
   std::int32_t* counts = o.counts.as<std::int32_t>();
   std::fill_n(counts, count, 0);
@@ -136,7 +126,7 @@ void place_rows(const PlaceRows& o) {
   std::int64_t filled = 0;
   for (std::int64_t e = 0; e < count; ++e) {
     const auto at = static_cast<std::size_t>(e);
-    next[at] = o.capacity > 0 ? e * o.capacity : filled;
+    next[at] = o.capacity > 0 ? (e % local * o.owners + e / local) * o.capacity : filled;
     end[at] = next[at] + (o.capacity > 0 ? o.capacity : counts[e]);
     filled += slots_given(counts[e], o.multiple);
   }

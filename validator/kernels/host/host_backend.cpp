@@ -149,10 +149,6 @@ class HostBackend final : public Backend {
   void attention_backward(const AttentionBackward& o) override { host::attention_backward(o); }
   void merge_attention(const AttentionMerge& o) override { host::merge_attention(o); }
   void copy_columns(const ColumnCopy& o) override { host::copy_columns(o); }
-  void regroup(const Tensor& to, const Tensor& from, std::int64_t groups,
-               std::int64_t parts) override {
-    host::regroup(to, from, groups, parts);
-  }
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x) override {
     host::activation_forward(kind, y, x);
   }

@@ -62,7 +62,6 @@ void loss_parts(const LossParts& o);
 void joined_cross_entropy(const JoinedCrossEntropy& o);
 
 // experts.cpp
-void regroup(const Tensor& to, const Tensor& from, std::int64_t groups, std::int64_t parts);
 void route_forward(const RouteForward& o);
 void route_backward(const RouteBackward& o);
 void place_rows(const PlaceRows& o);

@@ -82,12 +82,13 @@ struct Placed {
 };
 
 /// Three rows of two assignments each, to four experts.
-Placed place(std::int64_t capacity, std::int64_t slots) {
+Placed place(std::int64_t capacity, std::int64_t owners, std::int64_t slots) {
   std::vector<std::int32_t> experts{2, 0, 0, 3, 2, 0};
   Placed p{std::vector<std::int32_t>(6), std::vector<std::int32_t>(static_cast<std::size_t>(slots)),
            std::vector<std::int32_t>(4)};
   std::vector<float> dropped{0};
   host::place_rows({.capacity = capacity,
+                    .owners = owners,
                     .places = view(p.places, DType::i32, {3, 2}),
                     .rows = view(p.rows, DType::i32, {slots}),
                     .counts = view(p.counts, DType::i32, {4}),
@@ -98,7 +99,7 @@ Placed place(std::int64_t capacity, std::int64_t slots) {
 }
 
 TEST(Slots, are_as_many_as_each_expert_is_given) {
-  const Placed p = place(0, 6);
+  const Placed p = place(0, 1, 6);
   EXPECT_EQ(p.counts, (std::vector<std::int32_t>{3, 0, 2, 1}));
   EXPECT_EQ(p.places, (std::vector<std::int32_t>{3, 0, 1, 5, 4, 2}));
   EXPECT_EQ(p.rows, (std::vector<std::int32_t>{0, 1, 2, 0, 2, 1}));
@@ -106,21 +107,18 @@ TEST(Slots, are_as_many_as_each_expert_is_given) {
 }
 
 TEST(Slots, of_a_capacity_drop_what_comes_last) {
-  const Placed p = place(2, 8);
+  const Placed p = place(2, 1, 8);
   EXPECT_EQ(p.places, (std::vector<std::int32_t>{4, 0, 1, 6, 5, -1}));
   EXPECT_EQ(p.rows, (std::vector<std::int32_t>{0, 1, -1, -1, 0, 2, 1, -1}));
   EXPECT_EQ(p.counts[0], 3);
   EXPECT_EQ(p.dropped, 1);
 }
 
-/// Two ranks' rows of three experts, two elements each, become each expert's rows of both ranks.
-TEST(Rows, of_ranks_become_those_of_experts_and_back) {
-  std::vector<float> from{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, to(12), back(12);
-  const auto of = [](std::vector<float>& v) { return view(v, DType::f32, {6, 2}); };
-  host::regroup(of(to), of(from), 2, 3);
-  EXPECT_EQ(to, (std::vector<float>{1, 2, 7, 8, 3, 4, 9, 10, 5, 6, 11, 12}));
-  host::regroup(of(back), of(to), 3, 2);
-  EXPECT_EQ(back, from);
+/// Experts 0 and 1 are one rank's, 2 and 3 the other's: the first of each come first.
+TEST(Slots, next_to_each_other_go_to_different_owners) {
+  const Placed p = place(2, 2, 8);
+  EXPECT_EQ(p.places, (std::vector<std::int32_t>{2, 0, 1, 6, 3, -1}));
+  EXPECT_EQ(p.rows, (std::vector<std::int32_t>{0, 1, 0, 2, -1, -1, 1, -1}));
 }
 
 TEST(Combining, weighs_rows_and_gives_their_gradients_back) {
