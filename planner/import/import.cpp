@@ -9,7 +9,9 @@
 #include "base/nearest.h"
 #include "import/finish.h"
 #include "import/kinds/kind.h"
+#include "import/overlay.h"
 #include "import/unread.h"
+#include "import/unset_arguments.h"
 #include "json/given_texts.h"
 
 namespace shardplan::importing {
@@ -138,13 +140,20 @@ std::vector<std::string> named_files(const Document& document) {
     if (resolved_path(path, document.file).empty() && names_a_file(path))
       throw InputError({.file = document.file,
                         .key = fmt::format("--{}", key),
-                        .message = fmt::format("no file '{}' beside this one or in the working "
-                                               "directory",
+                        .message = fmt::format("no file '{}' beside this one, in a folder above "
+                                               "or in the working directory",
                                                path),
                         .expected = "the file that the command is started with"});
     files.push_back(path);
   }
   return files;
+}
+
+/// Whether a command's arguments are keys of the file that it names: a launcher's are not.
+bool says_more_than(const Document& command, const Document& file) {
+  if (!command.is_command() || file.is_command()) return false;
+  const Kind* kind = kind_of(command);
+  return kind == nullptr || kind == kind_of(file);
 }
 
 void follow(std::vector<Document>& documents) {
@@ -166,6 +175,8 @@ void follow(std::vector<Document>& documents) {
         continue;
       seen.push_back(path);
       std::vector<Document> more = read_documents(path);
+      for (Document& document : more)
+        if (says_more_than(documents[i], document)) lay_over(documents[i], document);
       std::move(more.begin(), more.end(), std::back_inserter(documents));
     }
   }
@@ -203,6 +214,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
                    .reason = "it appears again, and the last one counts"});
     t.kind->read(*t.document, recipe);
   }
+  refuse_unset(recipe, flags);
   imported.job = finished_job(recipe, flags);
   imported.notes = std::move(recipe.notes);
   imported.origins = std::move(recipe.origins);

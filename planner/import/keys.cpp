@@ -83,6 +83,11 @@ bool is_telling(std::string_view path, const Json& value) {
       kTelling, [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
+/// What has no value that an estimate could go by: less of it would say that too much fits.
+bool decides_memory(std::string_view field) {
+  return field == "/workload/micro_batch" || field == "/workload/sequence_length";
+}
+
 class Walk {
  public:
   Walk(const Document& document, std::initializer_list<const KeyTable*> tables, Recipe& recipe)
@@ -93,7 +98,7 @@ class Walk {
     if (path.empty()) return below(value, path);
     if (const KeyRule* rule = rule_of(path, tables_)) {
       Key key(document_, path, value, rule->field, recipe_);
-      if (document_.unset.contains(path)) return without_value(key);
+      if (document_.unset.contains(path)) return without_value(key, rule->field);
       rule->read(key);
       if (!key.said()) key.took("");
       return;
@@ -114,7 +119,8 @@ class Walk {
       visit(value, path.empty() ? name : path + "." + name);
   }
 
-  static void without_value(Key& key) {
+  void without_value(Key& key, std::string_view field) {
+    if (decides_memory(field)) recipe_.unset.emplace_back(std::string(field), key.origin());
     key.warn("its value is a variable that the script does not set: left out");
   }
 
@@ -141,6 +147,8 @@ Key::Key(const Document& document, std::string path, const Json& value, std::str
     : document_(document), path_(std::move(path)), value_(value), field_(field), recipe_(recipe) {}
 
 Origin Key::origin() const {
+  if (const auto found = document_.elsewhere.find(path_); found != document_.elsewhere.end())
+    return {found->second.file, path_, found->second.line};
   return {document_.file, path_, document_.positions.find(path_).line};
 }
 
