@@ -60,6 +60,7 @@ constexpr std::array kArchitectures{
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
     Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
+    Architecture{"glm4_moe_lite", build_glm4_moe_lite, {"Glm4MoeLite"}},
     Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}},
     Architecture{"gpt2", build_gpt2, {"GPT2", "transformer.", kScoringClasses}},
     Architecture{"gpt_neo", build_gpt_neo, {"GPTNeo", "transformer.", kScoringClasses}},
