@@ -16,7 +16,7 @@ void refuse_unset(const Recipe& recipe, const Json& flags) {
     throw InputError({.file = where.file,
                       .key = where.key,
                       .message = "its value is a variable that the script does not set",
-                      .expected = flag + " NUMBER",
+                      .expected = flag,
                       .position = {where.line, where.line > 0 ? 1 : 0}});
   }
 }

@@ -58,7 +58,7 @@ TEST_F(NamedFiles, AVariableThatNobodySetsIsNoValueOfTheFile) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("run.sh"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("expected --sequence-length NUMBER"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("expected --sequence-length"));
   }
 }
 
@@ -77,7 +77,7 @@ TEST(UnsetArguments, ThatMemoryDependsOnAreAsked) {
       "--vocab-size 32000 --seq-length 512 --bf16 --micro-batch-size $1\n";
   EXPECT_THAT(error_of(script), testing::HasSubstr("micro_batch_size: its value is a variable that "
                                                    "the script does not set; expected "
-                                                   "--micro-batch NUMBER"));
+                                                   "--micro-batch"));
   const Json flags{{"cluster", "8xH100"}, {"workload", {{"micro_batch", 2}}}};
   EXPECT_EQ(import_text(script, flags).job.at("workload").at("sequence_length"), 512);
 }
