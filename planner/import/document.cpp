@@ -365,6 +365,10 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
                                 "training program"});
 }
 
+std::vector<Document> parse_script(std::string_view text, const std::string& file) {
+  return parse_commands(text, file);
+}
+
 std::vector<Document> read_documents(const std::string& path) {
   return parse_documents(read_text_file(path), path);
 }

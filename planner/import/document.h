@@ -42,6 +42,9 @@ struct Document {
 /// their content. Throws InputError where it is none of them.
 std::vector<Document> parse_documents(std::string_view text, const std::string& file);
 
+/// The programs with arguments of a shell script.
+std::vector<Document> parse_script(std::string_view text, const std::string& file);
+
 /// The same of a file.
 std::vector<Document> read_documents(const std::string& path);
 

@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "import/embedded_commands.h"
 #include "import/finish.h"
 #include "import/kinds/kind.h"
 #include "import/overlay.h"
@@ -237,11 +238,29 @@ InputError explained(const InputError& error, const Imported& imported) {
   return error;
 }
 
+namespace {
+
+bool trains(const Document& document) {
+  const Kind* kind = kind_of(document);
+  return kind != nullptr && kind->name != "launcher";
+}
+
+/// The file's documents; of one that starts jobs the programs that it starts.
+std::vector<Document> documents_of(const std::string& path) {
+  std::vector<Document> found = read_documents(path);
+  if (found.size() != 1 || found.front().is_command() || kind_of(found.front()) != nullptr)
+    return found;
+  std::vector<Document> commands = embedded_commands(found.front());
+  return std::ranges::any_of(commands, trains) ? commands : found;
+}
+
+}  // namespace
+
 Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
                       const Json& flags) {
   std::vector<Document> documents;
   for (const std::string& path : paths) {
-    std::vector<Document> more = read_documents(path);
+    std::vector<Document> more = documents_of(path);
     std::move(more.begin(), more.end(), std::back_inserter(documents));
   }
   follow(documents);
@@ -251,7 +270,7 @@ Imported import_files(const std::vector<std::string>& paths, const std::string& 
 bool is_trainer_file(const std::string& path) {
   if (!is_readable(path)) return false;
   try {
-    const std::vector<Document> documents = read_documents(path);
+    const std::vector<Document> documents = documents_of(path);
     return std::any_of(documents.begin(), documents.end(), [](const Document& document) {
       if (document.value.contains("schema")) return false;
       const Kind* kind = kind_of(document);

@@ -70,6 +70,24 @@ TEST_F(NamedFiles, AreFoundFromAFolderBelow) {
   EXPECT_EQ(job.job.at("workload").at("sequence_length"), 512);
 }
 
+// dstack and SkyPilot have lines, Kubernetes words.
+TEST_F(NamedFiles, OfAFileThatStartsJobsItsProgramsAreRead) {
+  const std::string arguments =
+      "--model_name_or_path gpt2 --per_device_train_batch_size $BATCH --max_length 256 --bf16 "
+      "--output_dir out";
+  write("task.yml",
+        "type: task\nenv: [HF_TOKEN, BATCH=3]\ncommands:\n  - pip install trl\n"
+        "  - accelerate launch sft.py " +
+            arguments + "\nresources: {gpu: H100}\n");
+  write("pod.yaml",
+        "kind: Job\nspec:\n  containers:\n  - env: [{name: BATCH, value: \"5\"}]\n"
+        "    command: [torchrun, --nproc_per_node=8, sft.py]\n"
+        "    args: [--model_name_or_path, gpt2, --per_device_train_batch_size, \"4\", "
+        "--max_length, \"256\", --bf16, --output_dir, out]\n");
+  EXPECT_EQ(imported("task.yml").job.at("workload").at("micro_batch"), 3);
+  EXPECT_EQ(imported("pod.yaml").job.at("workload").at("micro_batch"), 4);
+}
+
 // An estimate by 1 sequence or 2048 tokens would say that too much fits.
 TEST(UnsetArguments, ThatMemoryDependsOnAreAsked) {
   const std::string script =
