@@ -59,6 +59,7 @@ std::string meant(std::string_view path, std::initializer_list<const KeyTable*> 
   if (path.size() < kShortest || path.size() > kLongest) return {};
   for (const KeyTable* table : tables)
     for (const KeyRule& rule : table->rules) {
+      if (is_digit(path.back()) && path.substr(0, path.size() - 1) == rule.key) continue;  // beta1
       const std::size_t longer = std::max(rule.key.size(), path.size());
       const std::size_t apart = longer - std::min(rule.key.size(), path.size());
       if (apart > 3 || spelling_distance(rule.key, path) > (longer < 12 ? 1U : 2U)) continue;
