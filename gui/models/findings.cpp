@@ -146,7 +146,7 @@ QString Findings::summary(const LintReport& report) {
                                   notes == 1 ? tr("1 note") : tr("%1 notes").arg(notes));
   if (report.now)
     return tr("%1; as it is: %2 of each GPU").arg(counts, bytes_text(report.now->price.gpu));
-  return QStringLiteral("%1; %2").arg(counts, words(report.not_priced));
+  return QStringLiteral("%1; %2").arg(counts, gui::said(report.not_priced));
 }
 
 RowsModel<Finding>* Findings::model(QObject* parent) {

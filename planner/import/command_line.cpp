@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/ascii.h"
-#include "base/checked.h"
+#include "import/arithmetic.h"
+#include "import/shell_branches.h"
 
 namespace shardplan::importing {
 namespace {
@@ -19,65 +19,6 @@ constexpr std::size_t kLongestValue = 100'000;
 bool is_name_char(char c) {
   return is_letter(c) || is_digit(c) || c == '_';
 }
-
-/// Sums of whole numbers: "8*4", "(2 + 2) / 4". Nothing for what is none.
-class Arithmetic {
- public:
-  explicit Arithmetic(std::string_view text) : text_(text) {}
-
-  std::optional<std::int64_t> value() {
-    const auto sum = add(0);
-    skip();
-    return at_ == text_.size() ? sum : std::nullopt;
-  }
-
- private:
-  void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-  }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  std::optional<std::int64_t> add(int depth) {
-    auto left = multiply(depth);
-    for (;;) {
-      const bool plus = take('+');
-      if (!plus && !take('-')) return left;
-      const auto right = multiply(depth);
-      if (!left || !right) return std::nullopt;
-      left = checked_add(*left, plus ? *right : checked_mul(*right, -1));
-    }
-  }
-  std::optional<std::int64_t> multiply(int depth) {
-    auto left = number(depth);
-    for (;;) {
-      const bool times = take('*');
-      if (!times && !take('/')) return left;
-      const auto right = number(depth);
-      if (!left || !right || (!times && *right == 0)) return std::nullopt;
-      left = times ? checked_mul(*left, *right) : *left / *right;
-    }
-  }
-  std::optional<std::int64_t> number(int depth) {
-    if (depth > 20) return std::nullopt;
-    if (take('(')) {
-      const auto inner = add(depth + 1);
-      return take(')') ? inner : std::nullopt;
-    }
-    skip();
-    std::int64_t value = 0;
-    const std::size_t begin = at_;
-    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
-      value = checked_add(checked_mul(value, 10), text_[at_] - '0');
-    return at_ > begin ? std::optional(value) : std::nullopt;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
 
 using Variables = std::map<std::string, std::vector<std::string>>;
 
@@ -124,7 +65,17 @@ class Shell {
       in_array_ = false;
     } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
       ++at_;
-      if (!in_array_) end_command();
+      if (in_array_) return;
+      end_command();
+      if (c == ')') branches_.end_pattern();
+      if (c == '&' || c == '|') branches_.join(c);
+      if (c == ';' && peek() == ';') {
+        ++at_;
+        branches_.end_branch();
+      }
+    } else if (text_.substr(at_).starts_with("<<<")) {
+      at_ += 3;
+      read_here_string();
     } else if (c == '<' && text_.substr(at_).starts_with("<<") && !words_.empty() &&
                words_.front().text == "read") {
       read_here_document();
@@ -137,27 +88,34 @@ class Shell {
 
   /// NAME=, NAME+= at the start of a command or behind "export".
   bool read_assignment() {
-    if (in_array_ || std::any_of(words_.begin(), words_.end(),
-                                 [](const Word& w) { return !is_declaration(w.text); }))
-      return false;
+    if (!at_start()) return false;
     std::size_t end = at_;
     while (end < text_.size() && is_name_char(text_[end])) ++end;
     const bool adds = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
     if (end == at_ || (!adds && (end >= text_.size() || text_[end] != '='))) return false;
     const std::string name(text_.substr(at_, end - at_));
     at_ = end + (adds ? 2 : 1);
+    const auto had = variables_.find(name);
+    const bool has_value = had != variables_.end() && !had->second.empty();
+    const bool passed_over = branches_.skipping() || (branches_.keeps_values() && has_value);
     if (peek() == '(') {
       ++at_;
       in_array_ = true;
-      array_ = name;
+      array_ = passed_over ? "" : name;  // no variable has that name
       before_ = variables_[name];
-      if (!adds) variables_[name].clear();
+      if (!adds) variables_[array_].clear();
       return true;
     }
     // A shell splits nothing here: `A=${B:-"-m x"}` is one text.
     const bool only_given = !adds && is_positional();
     std::string whole;
+    met_unknown_ = false;
     const std::vector<std::string> words = expand();
+    if (passed_over) return true;
+    if (met_unknown_ || branches_.guessing())
+      guessed_.insert(name);
+    else if (!adds)
+      guessed_.erase(name);
     for (std::size_t i = 0; i < words.size(); ++i) append(whole, i > 0 ? " " + words[i] : words[i]);
     std::vector<std::string>& value = variables_[name];  // until here the one that it had
     // `--batch) BATCH="$2"` of a loop over the script's own arguments: the usual value counts.
@@ -199,8 +157,27 @@ class Shell {
     const std::string whole = '"' + body + '"';
     Shell inner(whole);
     inner.variables_ = variables_;
-    variables_[words_.back().text] = {fmt::format("{}", fmt::join(inner.expand(), " "))};
+    if (!branches_.skipping())
+      variables_[words_.back().text] = {fmt::format("{}", fmt::join(inner.expand(), " "))};
     end_command();
+  }
+
+  /// `read ... NAME <<< TEXT`: the words of the text, one a variable, the rest to the last.
+  void read_here_string() {
+    while (peek() == ' ' || peek() == '\t') ++at_;
+    std::vector<std::string> words;
+    std::string word;
+    split_into(expand(), word, words);
+    if (!word.empty()) words.push_back(std::move(word));
+    if (words_.empty() || words_.front().text != "read" || branches_.skipping()) return;
+    for (std::size_t name = 1, next = 0; name < words_.size(); ++name) {
+      if (words_[name].text.starts_with('-')) continue;
+      std::vector<std::string>& value = variables_[words_[name].text];
+      value.clear();
+      if (next < words.size()) value.push_back(words[next++]);
+      for (; name + 1 == words_.size() && next < words.size(); ++next)
+        append(value.back(), " " + words[next]);
+    }
   }
 
   /// Whether an argument of the script itself stands here: $2, "$2", ${2}.
@@ -214,6 +191,12 @@ class Shell {
     return !text.empty() && is_digit(text.front());
   }
 
+  /// Whether a command begins here, perhaps behind "export" or "do".
+  bool at_start() const {
+    return !in_array_ &&
+           std::ranges::all_of(words_, [](const Word& w) { return is_declaration(w.text); });
+  }
+
   static bool is_declaration(std::string_view word) {
     return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
            word == "then" || word == "else" || word == "do" || word == "env";
@@ -222,8 +205,16 @@ class Shell {
   void read_word() {
     if (read_assignment()) return;
     const int line = line_;
-    const bool rest = is_rest() || is_bare_list();
+    const bool rest = is_rest();
+    const bool first = at_start();
+    if (first) met_unknown_ = false;
+    const bool unknown_before = met_unknown_;
+    met_unknown_ = false;
     std::vector<std::string> texts = expand();
+    // --name "$2": nothing is known, and not the empty text.
+    if (met_unknown_ && texts.size() == 1 && texts.front().empty()) texts.clear();
+    met_unknown_ = met_unknown_ || unknown_before;
+    if (first && texts.size() == 1 && branches_.read_keyword(texts.front())) return;
     if (texts.empty() && !rest && follows_argument()) texts.emplace_back(kUnset);
     for (std::string& text : texts) {
       if (++count_ > kMostWords) return;
@@ -238,7 +229,8 @@ class Shell {
   bool is_rest() const {
     const std::string_view text = text_.substr(at_);
     const std::string_view bare = text.substr(text.starts_with('"') ? 1 : 0);
-    return bare.starts_with("$@") || bare.starts_with("$*") || is_list();
+    const bool list = text.starts_with("${") && text.substr(0, text.find('}')).ends_with("[@]");
+    return bare.starts_with("$@") || bare.starts_with("$*") || list || is_list();
   }
 
   static bool is_argument(std::string_view word) {
@@ -279,6 +271,7 @@ class Shell {
         any = any || !word.empty();
       } else if (c == '`') {
         at_ = std::min(text_.find('`', at_ + 1), text_.size() - 1) + 1;
+        met_unknown_ = true;
       } else {
         word += c;
         ++at_;
@@ -347,12 +340,6 @@ class Shell {
            rest[end + 1] == '"' && rest.substr(0, end).ends_with("[@]");
   }
 
-  /// ${NAME[@]} without quotes: arguments, and no value of the one before them.
-  bool is_bare_list() const {
-    const std::string_view rest = text_.substr(at_);
-    return rest.starts_with("${") && rest.substr(0, rest.find('}')).ends_with("[@]");
-  }
-
   /// What is not quoted falls apart at spaces.
   static void split_into(const std::vector<std::string>& values, std::string& word,
                          std::vector<std::string>& done) {
@@ -374,12 +361,18 @@ class Shell {
 
   /// The value of what begins with '$'.
   std::vector<std::string> variable() {
+    std::vector<std::string> value = value_of_variable();
+    if (value.empty()) met_unknown_ = true;
+    return value;
+  }
+
+  std::vector<std::string> value_of_variable() {
     ++at_;
     if (text_.substr(at_).starts_with("((")) {
       const std::size_t end = std::min(closing(text_, at_, '(', ')'), text_.size() - 1);
       const std::string sum = replaced(text_.substr(at_ + 2, end > at_ + 3 ? end - at_ - 3 : 0));
       at_ = end + 1;
-      const auto value = Arithmetic(sum).value();
+      const auto value = arithmetic_value(sum);
       return value ? std::vector{std::to_string(*value)} : std::vector<std::string>{};
     }
     if (peek() == '(') {
@@ -388,7 +381,7 @@ class Shell {
       count_lines(at_, end);
       at_ = end + 1;
       if (!program.starts_with("expr ")) return {};
-      const auto sum = Arithmetic(replaced(program.substr(5))).value();
+      const auto sum = arithmetic_value(replaced(program.substr(5)));
       return sum ? std::vector{std::to_string(*sum)} : std::vector<std::string>{};
     }
     if (peek() == '{') {
@@ -418,6 +411,8 @@ class Shell {
     if (all) rest.remove_prefix(3);
     std::vector<std::string> value = value_of(name, all);
     const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=");
+    // ${NAME##*/} and its like are parts of the value.
+    if (!rest.empty() && !otherwise && !rest.starts_with("-")) return {};
     const bool unset = value.empty() || (value.size() == 1 && value.front().empty());
     if (!unset || !(otherwise || rest.starts_with("-"))) return value;
     rest.remove_prefix(otherwise ? 2 : 1);
@@ -433,6 +428,7 @@ class Shell {
   /// A list that is being written has its former words: NAME=("${NAME[@]}" more).
   std::vector<std::string> value_of(const std::string& name, bool all) const {
     const auto found = variables_.find(name);
+    if (guessed_.contains(name)) met_unknown_ = true;
     if (found == variables_.end()) return {};
     const std::vector<std::string>& words = in_array_ && name == array_ ? before_ : found->second;
     if (words.empty() || all) return words;
@@ -465,8 +461,14 @@ class Shell {
       if (found != variables_.end() && !found->second.empty())
         command.environment[name] = found->second.front();
     }
-    std::erase_if(words_, [](const Word& w) { return is_declaration(w.text); });
-    if (!words_.empty()) {
+    std::vector<std::string> texts;
+    for (const Word& word : words_) texts.push_back(word.text);
+    const bool skipped = branches_.skipping();
+    const bool is_pattern = branches_.end_command(texts, !met_unknown_);
+    const auto begin =
+        std::ranges::find_if_not(words_, [](const Word& w) { return is_declaration(w.text); });
+    words_.erase(words_.begin(), begin);
+    if (!words_.empty() && !skipped && !is_pattern) {
       command.words = std::move(words_);
       commands_.push_back(std::move(command));
     }
@@ -481,6 +483,9 @@ class Shell {
   std::string array_;
   std::vector<std::string> before_;  ///< words of that array before it was assigned
   Variables variables_;
+  std::set<std::string> guessed_;     ///< variables of which only a caller's shell knows the value
+  mutable bool met_unknown_ = false;  ///< since the command or the value began
+  ShellBranches branches_;
   std::vector<std::string> assigned_;
   std::vector<Word> words_;
   std::vector<Command> commands_;

@@ -166,6 +166,7 @@ void put_override(Document& document, const std::string& word, int line) {
     begin = end + 1;
   }
   Json value = value_of(word.substr(equals + 1));
+  if (value == "") document.unset.insert(path);  // key=$UNSET
   if (at->is_object() && !at->empty() && value.is_string())
     (*at)[kGroupChoice] = std::move(value);
   else
@@ -364,6 +365,10 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
                                 "training program"});
 }
 
+std::vector<Document> parse_script(std::string_view text, const std::string& file) {
+  return parse_commands(text, file);
+}
+
 std::vector<Document> read_documents(const std::string& path) {
   return parse_documents(read_text_file(path), path);
 }
@@ -377,9 +382,13 @@ std::string resolved_path(const std::string& path, const std::string& file) {
   // Behind a folder that only a shell knows ("$DIR/a.yaml"), or said from a folder above.
   const fs::path relative = fs::path(path).relative_path();
   const bool only_beside = fs::path(path).is_absolute() || !relative.has_parent_path();
-  for (fs::path above = folder;; above = above.parent_path()) {
-    if (fs::exists(above / relative, error)) return (above / relative).string();
-    if (only_beside || above == above.parent_path()) return {};
+  fs::path above = (fs::current_path(error) / folder / "x").lexically_normal().parent_path();
+  for (fs::path shown = folder;;) {
+    if (fs::exists(above / relative, error)) return (shown / relative).string();
+    if (only_beside || !above.has_relative_path()) return {};
+    above = above.parent_path();
+    const bool within = shown.has_relative_path() && shown.filename() != "..";
+    shown = within ? shown.parent_path() : shown / "..";
   }
 }
 

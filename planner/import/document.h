@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -28,12 +29,21 @@ struct Document {
   std::vector<std::string> words;     ///< of a command: what is no argument, such as a file
   /// Of a command: arguments whose values are variables that the script does not set.
   std::set<std::string, std::less<>> unset;
+  struct Place {
+    std::string file;
+    int line = 0;
+  };
+  /// Keys that the command which names this file has put over it, and where they stand.
+  std::map<std::string, Place, std::less<>> elsewhere;
   bool is_command() const { return !program.empty(); }
 };
 
 /// What `text` holds: JSON, TOML, YAML, a shell script or command lines, or a hostfile, told by
 /// their content. Throws InputError where it is none of them.
 std::vector<Document> parse_documents(std::string_view text, const std::string& file);
+
+/// The programs with arguments of a shell script.
+std::vector<Document> parse_script(std::string_view text, const std::string& file);
 
 /// The same of a file.
 std::vector<Document> read_documents(const std::string& path);

@@ -7,9 +7,12 @@
 
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "import/embedded_commands.h"
 #include "import/finish.h"
 #include "import/kinds/kind.h"
+#include "import/overlay.h"
 #include "import/unread.h"
+#include "import/unset_arguments.h"
 #include "json/given_texts.h"
 
 namespace shardplan::importing {
@@ -138,13 +141,20 @@ std::vector<std::string> named_files(const Document& document) {
     if (resolved_path(path, document.file).empty() && names_a_file(path))
       throw InputError({.file = document.file,
                         .key = fmt::format("--{}", key),
-                        .message = fmt::format("no file '{}' beside this one or in the working "
-                                               "directory",
+                        .message = fmt::format("no file '{}' beside this one, in a folder above "
+                                               "or in the working directory",
                                                path),
                         .expected = "the file that the command is started with"});
     files.push_back(path);
   }
   return files;
+}
+
+/// Whether a command's arguments are keys of the file that it names: a launcher's are not.
+bool says_more_than(const Document& command, const Document& file) {
+  if (!command.is_command() || file.is_command()) return false;
+  const Kind* kind = kind_of(command);
+  return kind == nullptr || kind == kind_of(file);
 }
 
 void follow(std::vector<Document>& documents) {
@@ -166,6 +176,8 @@ void follow(std::vector<Document>& documents) {
         continue;
       seen.push_back(path);
       std::vector<Document> more = read_documents(path);
+      for (Document& document : more)
+        if (says_more_than(documents[i], document)) lay_over(documents[i], document);
       std::move(more.begin(), more.end(), std::back_inserter(documents));
     }
   }
@@ -203,6 +215,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
                    .reason = "it appears again, and the last one counts"});
     t.kind->read(*t.document, recipe);
   }
+  refuse_unset(recipe, flags);
   imported.job = finished_job(recipe, flags);
   imported.notes = std::move(recipe.notes);
   imported.origins = std::move(recipe.origins);
@@ -225,11 +238,29 @@ InputError explained(const InputError& error, const Imported& imported) {
   return error;
 }
 
+namespace {
+
+bool trains(const Document& document) {
+  const Kind* kind = kind_of(document);
+  return kind != nullptr && kind->name != "launcher";
+}
+
+/// The file's documents; of one that starts jobs the programs that it starts.
+std::vector<Document> documents_of(const std::string& path) {
+  std::vector<Document> found = read_documents(path);
+  if (found.size() != 1 || found.front().is_command() || kind_of(found.front()) != nullptr)
+    return found;
+  std::vector<Document> commands = embedded_commands(found.front());
+  return std::ranges::any_of(commands, trains) ? commands : found;
+}
+
+}  // namespace
+
 Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
                       const Json& flags) {
   std::vector<Document> documents;
   for (const std::string& path : paths) {
-    std::vector<Document> more = read_documents(path);
+    std::vector<Document> more = documents_of(path);
     std::move(more.begin(), more.end(), std::back_inserter(documents));
   }
   follow(documents);
@@ -239,7 +270,7 @@ Imported import_files(const std::vector<std::string>& paths, const std::string& 
 bool is_trainer_file(const std::string& path) {
   if (!is_readable(path)) return false;
   try {
-    const std::vector<Document> documents = read_documents(path);
+    const std::vector<Document> documents = documents_of(path);
     return std::any_of(documents.begin(), documents.end(), [](const Document& document) {
       if (document.value.contains("schema")) return false;
       const Kind* kind = kind_of(document);

@@ -59,6 +59,7 @@ std::string meant(std::string_view path, std::initializer_list<const KeyTable*> 
   if (path.size() < kShortest || path.size() > kLongest) return {};
   for (const KeyTable* table : tables)
     for (const KeyRule& rule : table->rules) {
+      if (is_digit(path.back()) && path.substr(0, path.size() - 1) == rule.key) continue;  // beta1
       const std::size_t longer = std::max(rule.key.size(), path.size());
       const std::size_t apart = longer - std::min(rule.key.size(), path.size());
       if (apart > 3 || spelling_distance(rule.key, path) > (longer < 12 ? 1U : 2U)) continue;
@@ -83,6 +84,11 @@ bool is_telling(std::string_view path, const Json& value) {
       kTelling, [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
+/// What has no value that an estimate could go by: less of it would say that too much fits.
+bool decides_memory(std::string_view field) {
+  return field == "/workload/micro_batch" || field == "/workload/sequence_length";
+}
+
 class Walk {
  public:
   Walk(const Document& document, std::initializer_list<const KeyTable*> tables, Recipe& recipe)
@@ -93,7 +99,7 @@ class Walk {
     if (path.empty()) return below(value, path);
     if (const KeyRule* rule = rule_of(path, tables_)) {
       Key key(document_, path, value, rule->field, recipe_);
-      if (document_.unset.contains(path)) return without_value(key);
+      if (document_.unset.contains(path)) return without_value(key, rule->field);
       rule->read(key);
       if (!key.said()) key.took("");
       return;
@@ -114,7 +120,8 @@ class Walk {
       visit(value, path.empty() ? name : path + "." + name);
   }
 
-  static void without_value(Key& key) {
+  void without_value(Key& key, std::string_view field) {
+    if (decides_memory(field)) recipe_.unset.emplace_back(std::string(field), key.origin());
     key.warn("its value is a variable that the script does not set: left out");
   }
 
@@ -141,6 +148,8 @@ Key::Key(const Document& document, std::string path, const Json& value, std::str
     : document_(document), path_(std::move(path)), value_(value), field_(field), recipe_(recipe) {}
 
 Origin Key::origin() const {
+  if (const auto found = document_.elsewhere.find(path_); found != document_.elsewhere.end())
+    return {found->second.file, path_, found->second.line};
   return {document_.file, path_, document_.positions.find(path_).line};
 }
 

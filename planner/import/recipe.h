@@ -33,6 +33,9 @@ struct Recipe {
   Json job = Json{{"schema", "shardplan.job/1"}};
   std::map<std::string, Origin, std::less<>> origins;  ///< of the job's fields, by pointer
   std::vector<Note> notes;
+  /// Fields, by pointer, that a script gives a variable which it does not set, and that nothing
+  /// stands for.
+  std::vector<std::pair<std::string, Origin>> unset;
   /// Files of the recipe that were understood, each with its kind.
   std::vector<std::pair<std::string, std::string>> kinds;
 

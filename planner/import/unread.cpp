@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostic.h"
+#include "import/kinds/kind.h"
 
 namespace shardplan::importing {
 namespace {
@@ -36,6 +37,50 @@ bool is_easyr1(const Json& value) {
   return has_below(value, "worker", "actor") && has_below(value, "data", "rollout_batch_size");
 }
 
+/// Its YAML has DeepSpeed's keys beside its own, and its network is Megatron-LM's.
+bool is_gpt_neox(const Document& d) {
+  return !d.is_command() && has_any(d, {"pipe_parallel_size", "pipe-parallel-size"});
+}
+
+bool is_arctic_training(const Json& value) {
+  return has_below(value, "model", "name_or_path") && has_below(value, "data", "sources");
+}
+
+/// Trainer and generation are blocks of one file, or of one each.
+bool is_prime_rl(const Json& value) {
+  const bool whole =
+      value.contains("orchestrator") && (value.contains("trainer") || value.contains("deployment"));
+  return whole || (has_below(value, "model", "name") && has_below(value, "optim", "lr") &&
+                   (value.contains("ckpt") || has_below(value, "data", "seq_len")));
+}
+
+bool is_areal(const Json& value) {
+  return value.contains("experiment_name") && has_below(value, "actor", "experiment_name");
+}
+
+bool is_align_anything(const Json& value) {
+  return value.contains("train_cfgs") && value.contains("model_cfgs");
+}
+
+bool is_primus(const Json& value) {
+  return has_below(value, "modules", "pre_trainer") || has_below(value, "modules", "post_trainer");
+}
+
+bool is_skyrl(const Document& d) {
+  return has_any(d, {"trainer.policy.model.path"});
+}
+
+bool is_leap_finetune(const Json& value) {
+  return value.contains("training_type") && value.contains("training_config");
+}
+
+/// `llamafactory-cli chat` and `export` read the same keys as `train`.
+bool is_llamafactory_without_training(const Json& value) {
+  return value.contains("model_name_or_path") && value.contains("template") &&
+         (value.contains("infer_backend") || value.contains("export_dir")) &&
+         !value.contains("stage");
+}
+
 }  // namespace
 
 void refuse_unread(const Document& document) {
@@ -46,11 +91,24 @@ void refuse_unread(const Document& document) {
     throw InputError({.file = document.file,
                       .message = "is a job, which is whole by itself",
                       .expected = "it alone, or a trainer's files"});
-  const char* trainer = is_torchtune(value)  ? "torchtune"
-                        : is_litgpt(value)   ? "LitGPT"
-                        : is_nanotron(value) ? "nanotron"
-                        : is_easyr1(value)   ? "EasyR1"
-                                             : nullptr;
+  if (is_llamafactory_without_training(value))
+    throw InputError({.file = document.file,
+                      .key = value.contains("export_dir") ? "export_dir" : "infer_backend",
+                      .message = "the file saves a model or talks with one, and trains nothing",
+                      .expected = "the file of `llamafactory-cli train`"});
+  const char* trainer = is_torchtune(value)         ? "torchtune"
+                        : is_litgpt(value)          ? "LitGPT"
+                        : is_nanotron(value)        ? "nanotron"
+                        : is_easyr1(value)          ? "EasyR1"
+                        : is_gpt_neox(document)     ? "GPT-NeoX"
+                        : is_arctic_training(value) ? "ArcticTraining"
+                        : is_prime_rl(value)        ? "prime-rl"
+                        : is_areal(value)           ? "AReaL"
+                        : is_align_anything(value)  ? "align-anything"
+                        : is_primus(value)          ? "Primus"
+                        : is_skyrl(document)        ? "SkyRL"
+                        : is_leap_finetune(value)   ? "leap-finetune"
+                                                    : nullptr;
   if (trainer == nullptr) return;
   throw InputError({.file = document.file,
                     .message = fmt::format("is a file of {}, which is not read", trainer),

@@ -209,7 +209,9 @@ void read_deepspeed(Key& key) {
   if (name.empty() || name == "false") return key.ignore("no DeepSpeed");
   const std::string path = resolved_path(name, key.document().file);
   if (path.empty())
-    key.refuse(fmt::format("no file '{}' beside this one or in the working directory", name),
+    key.refuse(fmt::format("no file '{}' beside this one, in a folder above or in the working "
+                           "directory",
+                           name),
                "the ds_config; or --ds-config PATH");
   attach_ds_config(key, ds_config_of_trainer(path), path);
 }

@@ -262,9 +262,9 @@ class Linter {
                        {request_.hardware, request_.directory}, *request_.calibration);
     } catch (
         const InputError& e) {  // what the memory model does not know, or flags that contradict
-      report_.not_priced = fmt::format("not estimated: {}", e.what());
+      report_.not_priced = say("not estimated: {}", e.what());
     } catch (const OverflowError& e) {
-      report_.not_priced = fmt::format("not estimated: {}", e.what());
+      report_.not_priced = say("not estimated: {}", e.what());
     }
     return std::nullopt;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/said.h"
 #include "estimate/calibration.h"
 #include "hardware/catalog.h"
 #include "lint/costs.h"
@@ -43,7 +44,7 @@ struct LintReport {
   DeepSpeedVersion version;
   /// What the keys cost; empty, with the reason, when nothing was estimated.
   std::vector<KeyCost> costs;
-  std::string not_priced;
+  Said not_priced;
   std::optional<Priced> now;
   std::string subject;               ///< "llama-2-7b on 4xA100-40GB", when it was estimated
   std::vector<std::string> assumed;  ///< by the estimate

@@ -121,7 +121,7 @@ Json lint_json(const LintReport& report) {
     json["costs"] = Json::array();
     for (const KeyCost& cost : report.costs) json["costs"].push_back(cost_json(cost));
   } else if (!report.not_priced.empty()) {
-    json["not_priced"] = report.not_priced;
+    json["not_priced"] = report.not_priced.text;
   }
   return json;
 }

@@ -104,7 +104,7 @@ std::string lint_text(const LintReport& report) {
       fmt::format("{}, {}, {} with DeepSpeed {}\n", count(report.count(Severity::error), "error"),
                   count(report.count(Severity::warning), "warning"),
                   count(report.count(Severity::note), "note"), to_string(report.version));
-  if (!report.now && !report.not_priced.empty()) text += report.not_priced + "\n";
+  if (!report.now && !report.not_priced.empty()) text += report.not_priced.text + "\n";
   return text;
 }
 

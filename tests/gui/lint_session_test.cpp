@@ -156,6 +156,16 @@ TEST_F(LintSessionTest, AMalformedFileIsAFindingWithItsLine) {
   EXPECT_EQ(lint_.findings().row(0).level, Severity::error);
 }
 
+// What says why nothing is priced is in lint's words, and not in the reports'.
+TEST_F(LintSessionTest, WhyNothingIsPricedIsSaidInTheLanguageOfTheWindow) {
+  QLocale::setDefault(QLocale(QStringLiteral("ja")));
+  drop(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 7}})");
+  look();
+  const std::string summary = lint_.summary().toStdString();
+  QLocale::setDefault(QLocale(QStringLiteral("en")));
+  EXPECT_THAT(summary, HasSubstr("ファイルに誤りがある間、キーの費用は求めない"));
+}
+
 TEST_F(LintSessionTest, AFileThatIsGoneIsSaid) {
   drop(R"({"bf16": {"enabled": true}})");
   std::filesystem::remove(folder_.path("ds_config.json"));

@@ -22,6 +22,7 @@ Model build_seed_oss(const ModelConfig& config, const BuildOptions& options);
 Model build_smollm3(const ModelConfig& config, const BuildOptions& options);
 Model build_dots1(const ModelConfig& config, const BuildOptions& options);
 Model build_glm4_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_glm4_moe_lite(const ModelConfig& config, const BuildOptions& options);
 Model build_granitemoe(const ModelConfig& config, const BuildOptions& options);
 Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options);
 Model build_olmoe(const ModelConfig& config, const BuildOptions& options);

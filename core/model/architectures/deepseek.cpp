@@ -1,5 +1,8 @@
-// DeepSeek-V2 (models/deepseek_v2) and V3, R1 (models/deepseek_v3): the first layers are dense.
+// DeepSeek-V2 (models/deepseek_v2), V3, R1 (models/deepseek_v3) and GLM-4.7-Flash, which has V3's
+// attention and GLM-4.5's experts (models/glm4_moe_lite): the first layers are dense.
 #include "model/architectures/deepseek.h"
+
+#include <algorithm>
 
 #include "model/architectures/architectures.h"
 #include "model/layers/experts.h"
@@ -84,7 +87,18 @@ ValueId forward(Graph& g, const DeepseekLayer& l, const DeepSeek& d, AttentionKi
 /// The keys that both versions have, with the version's class defaults.
 struct Defaults {
   std::int64_t hidden, ffn, expert_ffn, layers, heads, vocabulary, experts, shared, top_k, dense;
+  std::int64_t q_rank = 1536, nope = 128, value = 128, positions = 4096;
 };
+
+/// Dense layers before the sparse ones: "mlp_layer_types" says each layer's, or their count.
+std::int64_t dense_layers(const ModelConfig& c, std::int64_t usual) {
+  const std::vector<std::string> types = c.texts("mlp_layer_types");
+  if (types.empty()) return c.count_or_zero("first_k_dense_replace", usual);
+  const auto sparse = std::ranges::find(types, "sparse");
+  if (std::ranges::find(sparse, types.end(), "dense") != types.end())
+    c.fail("mlp_layer_types", "a dense layer behind a sparse one", "dense layers first");
+  return sparse - types.begin();
+}
 
 Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version version,
                      const Defaults& def) {
@@ -93,11 +107,11 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
   LatentShape& a = d.attention;
   a.hidden = c.count({"hidden_size"}, def.hidden);
   a.heads = c.count({"num_attention_heads"}, def.heads);
-  a.q_rank = c.nullable_count("q_lora_rank", 1536);  // null: no compression of the queries
+  a.q_rank = c.nullable_count("q_lora_rank", def.q_rank);  // null: no compression of the queries
   a.kv_rank = c.count({"kv_lora_rank"}, 512);
-  a.nope = c.count({"qk_nope_head_dim"}, 128);
+  a.nope = c.count({"qk_nope_head_dim"}, def.nope);
   a.rope = c.count({"qk_rope_head_dim"}, 64);
-  a.value = c.count({"v_head_dim"}, 128);
+  a.value = c.count({"v_head_dim"}, def.value);
   a.bias = c.flag("attention_bias", false);
   a.dropout = c.number("attention_dropout", 0.0);
   d.ffn = c.count({"intermediate_size"}, def.ffn);
@@ -117,7 +131,7 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
   d.rotary = RotaryForm::complex;
   if (version == Version::v3)
     d.rotary = c.flag("rope_interleave", true) ? RotaryForm::interleaved : RotaryForm::half;
-  const std::int64_t first_sparse = c.count_or_zero("first_k_dense_replace", def.dense);
+  const std::int64_t first_sparse = dense_layers(c, def.dense);
   const DecoderStack stack{
       .hidden = a.hidden,
       .vocabulary = c.count({"vocab_size"}, def.vocabulary),
@@ -127,9 +141,8 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
       .runs = layer_runs(c.count({"num_hidden_layers"}, def.layers),
                          [&](std::int64_t i) { return i >= first_sparse ? kSparseLayer : 0; }),
       .attention = options.attention};
-  return build_deepseek(
-      c, options, d, stack,
-      c.count_or_zero("max_position_embeddings", version == Version::v2 ? 2048 : 4096));
+  return build_deepseek(c, options, d, stack,
+                        c.count_or_zero("max_position_embeddings", def.positions));
 }
 
 }  // namespace
@@ -163,7 +176,8 @@ Model build_deepseek_v2(const ModelConfig& c, const BuildOptions& options) {
                          .experts = 64,
                          .shared = 2,
                          .top_k = 0,
-                         .dense = 0});
+                         .dense = 0,
+                         .positions = 2048});
 }
 
 Model build_deepseek_v3(const ModelConfig& c, const BuildOptions& options) {
@@ -178,6 +192,24 @@ Model build_deepseek_v3(const ModelConfig& c, const BuildOptions& options) {
                          .shared = 1,
                          .top_k = 8,
                          .dense = 3});
+}
+
+Model build_glm4_moe_lite(const ModelConfig& c, const BuildOptions& options) {
+  return read_and_build(c, options, Version::v3,
+                        {.hidden = 2048,
+                         .ffn = 10240,
+                         .expert_ffn = 1536,
+                         .layers = 47,
+                         .heads = 20,
+                         .vocabulary = 154880,
+                         .experts = 64,
+                         .shared = 1,
+                         .top_k = 4,
+                         .dense = 1,
+                         .q_rank = 768,
+                         .nope = 192,
+                         .value = 256,
+                         .positions = 202752});
 }
 
 }  // namespace shardplan

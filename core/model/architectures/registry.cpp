@@ -60,6 +60,7 @@ constexpr std::array kArchitectures{
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
     Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
+    Architecture{"glm4_moe_lite", build_glm4_moe_lite, {"Glm4MoeLite"}},
     Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}},
     Architecture{"gpt2", build_gpt2, {"GPT2", "transformer.", kScoringClasses}},
     Architecture{"gpt_neo", build_gpt_neo, {"GPTNeo", "transformer.", kScoringClasses}},
@@ -181,6 +182,20 @@ std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   return found;
 }
 
+/// A type whose class reads such keys, where a decoder's attention and feed-forward tell one.
+std::string_view built_alike(const ModelConfig& config) {
+  const auto has = [&](std::string_view key) {
+    return !config.is_list(key) && !config.is_text(key) && config.optional_count({key}).has_value();
+  };
+  for (const std::string& layer : config.texts("layer_types"))
+    if (layer != "full_attention" && layer != "sliding_attention") return "";
+  if (has("mamba_d_state") || has("ssm_state_size") || has("state_size")) return "";
+  if (has("kv_lora_rank")) return "deepseek_v3";
+  if (!has("num_key_value_heads") || !has("hidden_size")) return "";
+  const bool sparse = has("num_experts") || has("num_local_experts") || has("n_routed_experts");
+  return sparse ? "qwen3_moe" : "llama";
+}
+
 [[noreturn]] void refuse_type(const ModelConfig& config, const std::string& type) {
   const std::vector<std::string> known = supported_model_types();
   const std::vector<std::string_view> inner = inner_networks(config);
@@ -188,14 +203,23 @@ std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   if (!inner.empty())
     message += fmt::format(": a network of several ({}), which cannot be counted whole",
                            fmt::join(inner, ", "));
+  const std::string_view alike = inner.empty() ? built_alike(config) : "";
+  const std::string types =
+      alike.empty()
+          ? fmt::format(
+                "one of the {} types that docs/reference/models.md lists, such as llama, "
+                "gpt2 or bert; or the network's tensors: {{\"tensors\": [[name, "
+                "[dims]], ...]}}",
+                known.size())
+          : fmt::format(
+                "one of the {} types that docs/reference/models.md lists, of which {} has "
+                "such keys; or the network's tensors: {{\"tensors\": [[name, [dims]], "
+                "...]}}",
+                known.size(), alike);
   throw InputError({.file = config.file(),
                     .key = "model_type",
                     .message = message,
-                    .expected = fmt::format(
-                        "one of the {} types that docs/reference/models.md lists, such as llama, "
-                        "gpt2 or bert; or the network's tensors: {{\"tensors\": "
-                        "[[name, [dims]], ...]}}",
-                        known.size()),
+                    .expected = types,
                     .nearest = nearest(type, std::span<const std::string>(known))});
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 bool is_llamafactory(const Document& d) {
   if (d.program.starts_with("llamafactory-cli")) return true;
+  if (d.program.find("infer") != d.program.npos) return false;  // scripts/vllm_infer.py
   if (has_any(d, {"finetuning_type"})) return true;
   if (has_any(d, {"train_dataset"}) && has_any(d, {"dist_config", "peft_config", "model_class"}))
     return true;

@@ -228,6 +228,16 @@ void has_teacher(Key& key) {
   key.refuse("a teacher beside the model is not estimated", "arguments without it");
 }
 
+void runs_deepspeed(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.refuse("DeepSpeed's engine runs this step (Megatron-DeepSpeed), which is not estimated",
+             "Megatron-LM's own arguments; or `shardplan fit MODEL CLUSTER --ds-config FILE`");
+}
+void converts(Key& key) {
+  key.refuse("these arguments convert a checkpoint, and train nothing",
+             "a training script's arguments");
+}
+
 /// core/pipeline_parallel/fine_grained_activation_offload.py: what autograd keeps in the modules
 /// named goes to the host between the passes. Experts' modules, and a part of all, are not
 /// estimated.
@@ -312,6 +322,10 @@ constexpr std::array kRules{
     KeyRule{"num_tokens_to_generate", "", generates},
     KeyRule{"prompts", "", generates},
     KeyRule{"prompt_file", "", generates},
+    KeyRule{"text_generate_output_file", "", generates},
+    KeyRule{"deepspeed", "", runs_deepspeed},
+    KeyRule{"target_tensor_model_parallel_size", "", converts},
+    KeyRule{"num_layers_teacher", "", has_teacher},
     KeyRule{"perform_rl_step", "", learns_by_reinforcement},
     KeyRule{"img_h", "", reads_images},
     KeyRule{"vision_model_type", "", reads_images},

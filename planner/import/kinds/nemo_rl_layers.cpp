@@ -89,8 +89,8 @@ class Collector {
       throw InputError(
           {.file = from,
            .key = std::string(key),
-           .message = fmt::format("no file '{}' beside this one or in the working "
-                                  "directory",
+           .message = fmt::format("no file '{}' beside this one, in a folder above or in the "
+                                  "working directory",
                                   name),
            .expected = fmt::format("NeMo RL's {}, which this file builds on", base_name(name))});
     recipe_.note({.kind = Note::Kind::assumed,

@@ -214,6 +214,13 @@ void read_expert_tensor(Key& key) {
   key.take(key.integer(1));
 }
 
+/// OptimizersInBackwardContainer: each parameter is updated when its gradient is whole
+/// (components/optimizer.py).
+void read_early_step(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn("gradients are estimated as kept until the step, which is more");
+}
+
 constexpr std::array kRules{
     KeyRule{"model.flavor", "", read_flavor},
     KeyRule{"hf_transformers.model", "", read_hf_model},
@@ -226,7 +233,7 @@ constexpr std::array kRules{
     KeyRule{"compile.enable", "", read_compile_switch},
     KeyRule{"compile.components", "", read_compiled_parts},
     KeyRule{"optimizer.name", "", read_optimizer_name},
-    KeyRule{"optimizer.early_step_in_backward", "", refuse_if_true},
+    KeyRule{"optimizer.early_step_in_backward", "", read_early_step},
     KeyRule{"activation_checkpoint.mode", "", read_activation},
     KeyRule{"model.converters", "", read_converters},
     KeyRule{"parallelism.tensor_parallel_degree", "/parallel/tensor", read_degree},

@@ -22,6 +22,28 @@ std::string message_of(const std::string& config) {
   return "accepted";
 }
 
+std::string expected_of(const std::string& config) {
+  try {
+    build(config);
+  } catch (const InputError& e) {
+    return e.diagnostic().expected;
+  }
+  return "accepted";
+}
+
+TEST(Classes, OfAnUnknownTypeTheKeysTellWhichIsBuiltAlike) {
+  const std::string keys = R"({"model_type": "of_next_year", "hidden_size": 64,
+                               "num_key_value_heads": 2)";
+  EXPECT_THAT(expected_of(keys + "}"), testing::HasSubstr("of which llama has such keys"));
+  EXPECT_THAT(expected_of(keys + R"(, "num_experts": 8})"),
+              testing::HasSubstr("of which qwen3_moe has such keys"));
+  EXPECT_THAT(expected_of(keys + R"(, "kv_lora_rank": 16})"),
+              testing::HasSubstr("of which deepseek_v3 has such keys"));
+  // Layers with a state are none of them.
+  EXPECT_THAT(expected_of(keys + R"(, "layer_types": ["linear_attention", "full_attention"]})"),
+              testing::HasSubstr("such as llama, gpt2 or bert"));
+}
+
 TEST(Classes, DecideWhatTheNetworkEndsIn) {
   const auto count = [](const std::string& name) {
     return build(R"({"model_type": "mistral", "num_labels": 3, "architectures": [")" + name +

@@ -252,7 +252,7 @@ std::int64_t expert_indices(const Case& c, const Model& model) {
     extra += segment.repeat * (c.block(4 * experts) + c.block(rows));
     if (product->in[1] != kNone) extra -= segment.repeat * c.block(8 * rows);
     // The choice of expert groups: its nodes die with the router's forward, but were seen.
-    if (is_type(model, {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "dots1"}))
+    if (is_type(model, {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "glm4_moe_lite", "dots1"}))
       extra += segment.repeat *
                (c.block(tokens * experts) + c.block(8 * tokens * c.config("topk_group", 4)) +
                 c.block(16 * tokens * c.config("n_group", 8)));

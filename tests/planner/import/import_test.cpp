@@ -93,6 +93,11 @@ TEST(Import, UnknownKeysAreListed) {
   EXPECT_TRUE(noted(imported, Note::Kind::unknown, "nobody_knows_this"));
 }
 
+TEST(Import, ANumberBehindAKeyIsNoWrongSpelling) {
+  const Imported imported = import_text(std::string(kArguments) + "beta1: 0.9\n");
+  EXPECT_TRUE(noted(imported, Note::Kind::unknown, "beta1"));
+}
+
 TEST(Import, WrongTypesNameFileAndKey) {
   const std::string error = error_of("base_model: gpt2\ndatasets: []\nmicro_batch_size: many\n");
   EXPECT_NE(error.find("file: line 3, column 1: micro_batch_size"), std::string::npos) << error;

@@ -207,6 +207,14 @@ TEST(Megatron, TakesTheLastBatchOfASchedule) {
   EXPECT_EQ(job.at("framework").at("transformer_impl"), "local");
 }
 
+// Whole gradients until the step are more than torchtitan keeps: an upper bound, and said.
+TEST(Torchtitan, StepsInTheBackwardPassAreEstimatedAsMore) {
+  const std::string file =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8192\n"
+      "[optimizer]\nearly_step_in_backward = true\n";
+  EXPECT_TRUE(noted(import_text(file), Note::Kind::warning, "optimizer.early_step_in_backward"));
+}
+
 /// What only the caller's shell knows is left out, and said.
 TEST(Scripts, LeaveOutArgumentsOfUnsetVariables) {
   const std::string script = "EP=$1\nARGS=(--expert-model-parallel-size $EP --no-such $2)\n" +

@@ -54,11 +54,11 @@ TEST_P(DividedPlan, HasEveryMemoryRelevantKeyPriced) {
   const Json plain_options{{"model", "llama-2-7b"}, {"gpus", "8xH100"}};
   Json plain = parse_json(GetParam().config, "ds.json");
   const LintReport divided = lint_text_of(plain.dump(), GetParam().options);
-  ASSERT_TRUE(divided.now.has_value()) << divided.not_priced << lint_text(divided);
+  ASSERT_TRUE(divided.now.has_value()) << divided.not_priced.text << lint_text(divided);
   EXPECT_EQ(divided.count(Severity::error), 0) << lint_text(divided);
   for (const char* degree : {"tensor_parallel", "sequence_parallel_size"}) plain.erase(degree);
   const LintReport whole = lint_text_of(plain.dump(), plain_options);
-  ASSERT_TRUE(whole.now.has_value()) << whole.not_priced;
+  ASSERT_TRUE(whole.now.has_value()) << whole.not_priced.text;
   const auto cost_of = [&](const std::string& path) {
     return std::find_if(divided.costs.begin(), divided.costs.end(),
                         [&](const KeyCost& cost) { return cost.path == path; });
@@ -110,7 +110,7 @@ TEST(DividedCosts, NameADegreeThatCannotBeEstimated) {
           "tensor_parallel": {"autotp_size": 3}, "zero_optimization": {"stage": 1}})",
       {{"model", "llama-2-7b"}, {"gpus", "6xH100"}});
   EXPECT_FALSE(report.now.has_value());
-  EXPECT_THAT(report.not_priced, HasSubstr("parallel.tensor: 3 does not divide the 32"));
+  EXPECT_THAT(report.not_priced.text, HasSubstr("parallel.tensor: 3 does not divide the 32"));
 }
 
 TEST(DividedCosts, ShowTheStagesOwnDefaultOfOverlap) {

@@ -35,7 +35,7 @@ Json machine(const char* model, const char* gpus) {
 
 TEST(LintCosts, AreDifferencesOfTwoEstimates) {
   const LintReport report = lint_text_of(kZero3, machine("llama-2-7b", "8xH100"));
-  ASSERT_TRUE(report.now.has_value()) << report.not_priced;
+  ASSERT_TRUE(report.now.has_value()) << report.not_priced.text;
   const KeyCost* offload = cost_of(report, "zero_optimization.offload_optimizer");
   ASSERT_NE(offload, nullptr);
   ASSERT_TRUE(offload->costs.has_value());
@@ -69,12 +69,12 @@ TEST(LintCosts, KnowAValueThatNeedsLess) {
 }
 
 TEST(LintCosts, AreNotGuessedWithoutAMachineOrWithErrors) {
-  EXPECT_THAT(lint_text_of(kZero3).not_priced, HasSubstr("--gpus"));
+  EXPECT_THAT(lint_text_of(kZero3).not_priced.text, HasSubstr("--gpus"));
   Json broken = parse_json(kZero3, "ds.json");
   broken["zero_optimization"]["stage"] = 4;
   const LintReport report = lint_text_of(broken.dump(), machine("llama-2-7b", "8xH100"));
   EXPECT_FALSE(report.now.has_value());
-  EXPECT_THAT(report.not_priced, HasSubstr("errors"));
+  EXPECT_THAT(report.not_priced.text, HasSubstr("errors"));
 }
 
 TEST(LintFix, KeepsTheOrderOfKeys) {
@@ -159,7 +159,7 @@ TEST(LintAuto, IsResolvedWithTheTrainersArguments) {
   EXPECT_EQ(resolved["optimizer.params.lr"], 2e-5);
   EXPECT_EQ(resolved["bf16.enabled"], true);
   EXPECT_EQ(resolved["zero_optimization.reduce_bucket_size"], 4096 * 4096);
-  ASSERT_TRUE(report.now.has_value()) << report.not_priced;
+  ASSERT_TRUE(report.now.has_value()) << report.not_priced.text;
 }
 
 TEST(LintAccelerate, MakesTheDsConfigWhenItNamesNone) {

@@ -165,6 +165,16 @@ TEST_P(WordsOf, HaveWhatEveryOptionIs) {
   EXPECT_THAT(without(asked, ids(topic(GetParam(), "report").at("phrases"))), IsEmpty());
 }
 
+/// What an answer says of a compiled step: sentences as a whole, without values.
+TEST_P(WordsOf, HaveWhatACompiledStepAssumes) {
+  Names said;
+  for (const SourceLiteral& l : sources())
+    if (l.file.ends_with("compile/assumptions.cpp") && l.text.find(" ") != std::string::npos)
+      said.insert(l.text);
+  EXPECT_GT(said.size(), 10U);
+  EXPECT_THAT(without(said, ids(topic(GetParam(), "report").at("phrases"))), IsEmpty());
+}
+
 /// The longest of the parts between places.
 std::string longest_part(const std::string& words) {
   static const std::regex kPlace(R"(\{[^{}]*\})");

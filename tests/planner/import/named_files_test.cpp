@@ -1,0 +1,122 @@
+// Commands that name a configuration: where it is found, and what counts of both.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "import_testing.h"
+
+namespace shardplan::importing::named_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NamedFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = fs::current_path();
+    folder_ = fs::path(testing::TempDir()) / "shardplan-named-files";
+    fs::create_directories(folder_ / "configs");
+    fs::create_directories(folder_ / "jobs" / "deep");
+  }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+  Imported imported(const std::string& file) const {
+    return import_files({(folder_ / file).string()}, "", {{"cluster", "8xH100"}});
+  }
+
+  fs::path folder_, before_;
+};
+
+constexpr const char* kLlamaFactory =
+    "model_name_or_path: gpt2\nstage: sft\ndo_train: true\nfinetuning_type: full\n"
+    "template: default\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\n";
+
+// OmegaConf merges the command line over the file (LLaMA-Factory, hparams/parser.py, read_args).
+TEST_F(NamedFiles, ArgumentsOfTheCommandCountBeforeTheFile) {
+  write("configs/sft.yaml", kLlamaFactory);
+  write("run.sh",
+        "#!/bin/bash\nN=4\ntorchrun src/train.py configs/sft.yaml \\\n"
+        "  per_device_train_batch_size=\"${N}\" cutoff_len=1024\n");
+  const Imported job = imported("run.sh");
+  EXPECT_EQ(job.job.at("workload").at("micro_batch"), 4);
+  EXPECT_EQ(job.job.at("workload").at("sequence_length"), 1024);
+  EXPECT_EQ(job.origins.at("/workload/micro_batch").file, (folder_ / "run.sh").string());
+}
+
+TEST_F(NamedFiles, AVariableThatNobodySetsIsNoValueOfTheFile) {
+  write("configs/sft.yaml", kLlamaFactory);
+  write("run.sh", "#!/bin/bash\ntorchrun src/train.py configs/sft.yaml cutoff_len=\"$1\"\n");
+  try {
+    imported("run.sh");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("run.sh"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("expected --sequence-length"));
+  }
+}
+
+TEST_F(NamedFiles, AreFoundFromAFolderBelow) {
+  write("configs/sft.yaml", kLlamaFactory);
+  write("jobs/deep/run.sh", "#!/bin/bash\nllamafactory-cli train configs/sft.yaml\n");
+  fs::current_path(folder_ / "jobs" / "deep");
+  const Imported job = import_files({"run.sh"}, "", {{"cluster", "8xH100"}});
+  EXPECT_EQ(job.job.at("workload").at("sequence_length"), 512);
+}
+
+// dstack and SkyPilot have lines, Kubernetes words.
+TEST_F(NamedFiles, OfAFileThatStartsJobsItsProgramsAreRead) {
+  const std::string arguments =
+      "--model_name_or_path gpt2 --per_device_train_batch_size $BATCH --max_length 256 --bf16 "
+      "--output_dir out";
+  write("task.yml",
+        "type: task\nenv: [HF_TOKEN, BATCH=3]\ncommands:\n  - pip install trl\n"
+        "  - accelerate launch sft.py " +
+            arguments + "\nresources: {gpu: H100}\n");
+  write("pod.yaml",
+        "kind: Job\nspec:\n  containers:\n  - env: [{name: BATCH, value: \"5\"}]\n"
+        "    command: [torchrun, --nproc_per_node=8, sft.py]\n"
+        "    args: [--model_name_or_path, gpt2, --per_device_train_batch_size, \"4\", "
+        "--max_length, \"256\", --bf16, --output_dir, out]\n");
+  EXPECT_EQ(imported("task.yml").job.at("workload").at("micro_batch"), 3);
+  EXPECT_EQ(imported("pod.yaml").job.at("workload").at("micro_batch"), 4);
+}
+
+// An estimate by 1 sequence or 2048 tokens would say that too much fits.
+TEST(UnsetArguments, ThatMemoryDependsOnAreAsked) {
+  const std::string script =
+      "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+      "--vocab-size 32000 --seq-length 512 --bf16 --micro-batch-size $1\n";
+  EXPECT_THAT(error_of(script), testing::HasSubstr("micro_batch_size: its value is a variable that "
+                                                   "the script does not set; expected "
+                                                   "--micro-batch"));
+  const Json flags{{"cluster", "8xH100"}, {"workload", {{"micro_batch", 2}}}};
+  EXPECT_EQ(import_text(script, flags).job.at("workload").at("sequence_length"), 512);
+}
+
+TEST(UnreadTrainers, AreNamed) {
+  const auto refused = [](const char* text) { return error_of(text); };
+  EXPECT_THAT(refused("pipe-parallel-size: 1\nnum-layers: 16\ntrain_micro_batch_size_per_gpu: 4\n"),
+              testing::HasSubstr("a file of GPT-NeoX"));
+  EXPECT_THAT(refused("type: sft\nmodel: {name_or_path: gpt2}\ndata: {sources: [a]}\n"
+                      "deepspeed: {zero_optimization: {stage: 3}}\n"),
+              testing::HasSubstr("a file of ArcticTraining"));
+  EXPECT_THAT(refused("max_steps = 5\n[model]\nname = \"gpt2\"\n[data]\nseq_len = 8\n"
+                      "[optim]\nlr = 1e-4\n"),
+              testing::HasSubstr("a file of prime-rl"));
+  EXPECT_THAT(refused("torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+                      "--num-attention-heads 8 --vocab-size 32000 --seq-length 512 "
+                      "--micro-batch-size 1 --deepspeed --zero-stage 3\n"),
+              testing::HasSubstr("DeepSpeed's engine runs this step"));
+  EXPECT_THAT(refused("model_name_or_path: gpt2\ntemplate: llama3\ninfer_backend: vllm\n"),
+              testing::HasSubstr("trains nothing"));
+}
+
+}  // namespace
+}  // namespace shardplan::importing::named_files_test
