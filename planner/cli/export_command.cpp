@@ -22,10 +22,11 @@ Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = a.job.load(asked);
   if (job.rlhf && !exports_several_models(a.format))
-    throw InputError({.file = a.job.file,
-                      .key = "workload.kind",
-                      .message = "a job of several models has no such file",
-                      .expected = "--as training_arguments, which are TRL's, nemo_rl, openrlhf or verl"});
+    throw InputError(
+        {.file = a.job.file,
+         .key = "workload.kind",
+         .message = "a job of several models has no such file",
+         .expected = "--as training_arguments, which are TRL's, nemo_rl, openrlhf or verl"});
   if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
@@ -64,6 +65,7 @@ void add_export(CLI::App& app, Run& run) {
   a->job.add_flags(*command);
   a->calibration.add_flags(*command);
   add_output(*command, a->output);
+  to->excludes(command->get_option("--output"));
   command->callback([a, &run] { run = [a] { return run_export(*a); }; });
 }
 

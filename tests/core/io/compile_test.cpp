@@ -88,8 +88,9 @@ TEST(Compile, SaysWhatItCannotEstimate) {
                                 "zero_optimization": {"stage": 3},
                                 "compile": {"deepcompile": true}}})"),
               HasSubstr("without compile.deepcompile"));
-  EXPECT_THAT(problem_of(R"("compile": true, "framework": {"name": "fsdp2"})"),
-              HasSubstr(R"({"scope": "block"})"));
+  EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
+                            "framework": {"name": "fsdp2"})"),
+              HasSubstr("CUDA graphs"));
   EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
                             "framework": {"name": "ddp", "gradient_as_bucket_view": true})"),
               HasSubstr("CUDA graphs"));
@@ -142,7 +143,7 @@ TEST(Compile, LigerUnderDdpWhereNoBucketEndsInALayer) {
   EXPECT_EQ(with(attention + R"(, "gate_proj", "up_proj", "down_proj")", "full"), "no error");
 }
 
-TEST(Compile, FourBitsWithoutBiasesOnly) {
+TEST(Compile, FewBitsWithoutBiasesOnly) {
   const auto with = [](std::string_view model, std::string_view base) {
     return problem_of(fmt::format(R"("compile": true, "framework": {{"name": "single"}},
                        "workload": {{"kind": "train", "method": "lora", "micro_batch": 1,
@@ -153,7 +154,7 @@ TEST(Compile, FourBitsWithoutBiasesOnly) {
                       model, "1xH100");
   };
   EXPECT_THAT(with("qwen2.5-0.5b", "nf4"), HasSubstr("converts fp32 biases"));
-  EXPECT_THAT(with("llama-3.2-1b", "int8"), HasSubstr("LLM.int8()"));
+  EXPECT_EQ(with("llama-3.2-1b", "int8"), "no error");
   EXPECT_EQ(with("llama-3.2-1b", "nf4"), "no error");
 }
 

@@ -159,6 +159,15 @@ TEST(Export, ThatCannotBeWrittenLeavesNoFolder) {
   EXPECT_FALSE(fs::exists(folder.path("x")));
 }
 
+TEST(Export, ToAFolderHasNoFileBesideIt) {
+  const TemporaryFolder folder;
+  const Finished f = shardplan({"export", SHARDPLAN_SOURCE_DIR "/configs/jobs/gpt2-zero1.json",
+                                "--to", folder.path("plan"), "-o", folder.path("one.json")});
+  EXPECT_EQ(f.exit_code, 2);
+  EXPECT_THAT(f.err, AllOf(HasSubstr("--to"), HasSubstr("--output")));
+  EXPECT_FALSE(fs::exists(folder.path("plan")));
+}
+
 TEST(Ascii, IsAllThatTheCLocaleGets) {
   const std::string utf8 = shardplan(kFit, "LC_ALL=C.UTF-8").out;
   EXPECT_THAT(utf8, HasSubstr("×"));
