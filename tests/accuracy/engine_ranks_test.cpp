@@ -9,59 +9,26 @@
 #include <string>
 #include <utility>
 
-#include "estimate/estimate.h"
+#include "engine_rows.h"
 #include "estimate/serving.h"
-#include "json/document.h"
-#include "load/calibration.h"
-#include "load/hardware.h"
-#include "load/job.h"
 #include "serving/exchange.h"
 
 namespace shardplan::engine_ranks_test {
 namespace {
 
+using engine_rows::error;
+using engine_rows::estimated;
+using engine_rows::job_of;
+using engine_rows::Mean;
+
 Json read(const std::string& path) {
   return read_json_file(SHARDPLAN_SOURCE_DIR "/data/measurements/" + path);
 }
 
-const HardwareCatalog& catalog() {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  return kHardware;
+std::string words(const Mean& mean) {
+  return std::to_string(mean.count) + ": " + std::to_string(mean.error()) + ", bias " +
+         std::to_string(mean.bias());
 }
-
-Job job_of(const Json& row, const Json& load) {
-  Json job = row.at("job");
-  job["model"] =
-      SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/cases/" + job.at("model").get<std::string>();
-  for (const char* key : {"batch", "prompt_length", "new_tokens"})
-    job["workload"][key] = load.at(key);
-  job["workload"]["engine"]["requests"] = load.at("batch");
-  return load_job(job, "job.json", {.hardware = &catalog()});
-}
-
-Estimate estimated(const Json& row, const Json& load) {
-  const Job job = job_of(row, load);
-  return estimate(job.model, job.plan, load_calibration());
-}
-
-double error(double predicted, const Json& measured) {
-  return predicted / measured.get<double>() - 1;
-}
-
-struct Mean {
-  double sum = 0, absolute = 0;
-  int count = 0;
-  void add(double error) {
-    sum += error;
-    absolute += std::abs(error);
-    ++count;
-  }
-  double mean() const { return absolute / count; }
-  std::string words() const {
-    return std::to_string(count) + ": " + std::to_string(mean()) + ", bias " +
-           std::to_string(sum / count);
-  }
-};
 
 TEST(EngineRanks, HoldWhatTheyHeld) {
   const Json rows = read("serving/vllm_h200_ranks.json").at("rows");
@@ -103,15 +70,15 @@ TEST(EngineRanks, AnswerAsFast) {
       rates.add(rate);
     }
   for (const auto& [experts, means] : by_experts) {
-    RecordProperty(experts ? "experts: a token" : "dense: a token", means.first.words());
-    RecordProperty(experts ? "experts: all" : "dense: all", means.second.words());
+    RecordProperty(experts ? "experts: a token" : "dense: a token", words(means.first));
+    RecordProperty(experts ? "experts: all" : "dense: all", words(means.second));
   }
   EXPECT_EQ(by_experts[false].first.count, 9);
   EXPECT_EQ(by_experts[true].first.count, 8);
-  EXPECT_LE(by_experts[false].first.mean(), 0.09);
-  EXPECT_LE(by_experts[false].second.mean(), 0.05);
-  EXPECT_LE(by_experts[true].first.mean(), 0.065);
-  EXPECT_LE(by_experts[true].second.mean(), 0.12);
+  EXPECT_LE(by_experts[false].first.error(), 0.09);
+  EXPECT_LE(by_experts[false].second.error(), 0.05);
+  EXPECT_LE(by_experts[true].first.error(), 0.065);
+  EXPECT_LE(by_experts[true].second.error(), 0.12);
 }
 
 // One all-reduce of the engine's own kernel, and of the library where the engine asks it.
@@ -139,11 +106,11 @@ TEST(EngineRanks, ExchangeAsFast) {
                    std::to_string(off));
     errors[by].add(off);
   }
-  for (const auto& [by, mean] : errors) RecordProperty(by, mean.words());
+  for (const auto& [by, mean] : errors) RecordProperty(by, words(mean));
   EXPECT_EQ(errors["own"].count, 22);
   EXPECT_EQ(errors["library"].count, 6);
-  EXPECT_LE(errors["own"].mean(), 0.07);
-  EXPECT_LE(errors["library"].mean(), 0.10);
+  EXPECT_LE(errors["own"].error(), 0.07);
+  EXPECT_LE(errors["library"].error(), 0.10);
 }
 
 }  // namespace

@@ -7,18 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "estimate/estimate.h"
+#include "engine_rows.h"
 #include "estimate/rlhf.h"
 #include "estimate/serving.h"
-#include "json/document.h"
-#include "load/calibration.h"
-#include "load/hardware.h"
-#include "load/job.h"
 #include "serving/engine_pass.h"
 #include "serving/expert_products.h"
 
 namespace shardplan::engine_records_test {
 namespace {
+
+using engine_rows::catalog;
+using engine_rows::error;
+using engine_rows::estimated;
+using engine_rows::job_of;
+using engine_rows::Mean;
 
 Json rows_of(const std::string& name) {
   return read_json_file(SHARDPLAN_SOURCE_DIR "/data/measurements/serving/" + name).at("rows");
@@ -27,30 +29,6 @@ Json rows_of(const std::string& name) {
 const Json& rows() {
   static const Json kRows = rows_of("vllm_h100.json");
   return kRows;
-}
-
-Json job_of(const Json& row, const Json& load) {
-  Json job = row.at("job");
-  job["model"] =
-      SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/cases/" + job.at("model").get<std::string>();
-  for (const char* key : {"batch", "prompt_length", "new_tokens"})
-    job["workload"][key] = load.at(key);
-  job["workload"]["engine"]["requests"] = load.at("batch");
-  return job;
-}
-
-const HardwareCatalog& catalog() {
-  static const HardwareCatalog kHardware = load_hardware_catalog();
-  return kHardware;
-}
-
-Estimate estimated(const Json& row, const Json& load) {
-  const Job job = load_job(job_of(row, load), "job.json", {.hardware = &catalog()});
-  return estimate(job.model, job.plan, load_calibration());
-}
-
-double error(double predicted, const Json& measured) {
-  return predicted / measured.get<double>() - 1;
 }
 
 /// Of a network with tied embeddings whose class makes a head first, vLLM 0.25 in sleep mode counts
@@ -77,8 +55,7 @@ bool judges_experts(const Json& row) {
 /// A token came sooner than the memory can read the experts that tokens go to where all are alike:
 /// random weights sent them to the same few.
 bool uses_few_experts(const Json& row, const Json& load) {
-  const HardwareCatalog& hardware = catalog();
-  const Job job = load_job(job_of(row, load), "job.json", {.hardware = &hardware});
+  const Job job = job_of(row, load);
   double hit = 0;
   for (const Segment& segment : job.model.segments) {
     const ExpertProduct asked{experts_of(segment, job.model), load.at("batch").get<double>()};
@@ -130,16 +107,6 @@ TEST(EngineRecords, HoldsWhatTheGpuHeld) {
     EXPECT_LE(off, judges_experts(row) ? 0.010 : 0.007) << name;
   }
 }
-
-struct Mean {
-  double absolute = 0;
-  int count = 0;
-  void add(double error) {
-    absolute += std::abs(error);
-    ++count;
-  }
-  double error() const { return absolute / count; }
-};
 
 TEST(EngineRecords, AnswersAsFast) {
   Mean tokens, all, judged_tokens, judged_all, expert_tokens, expert_all, judged_expert_tokens;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine_rows.h"
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
@@ -14,17 +15,7 @@
 namespace shardplan::serving_records_test {
 namespace {
 
-struct Mean {
-  double sum = 0, absolute = 0;
-  int count = 0;
-  void add(double error) {
-    sum += error;
-    absolute += std::abs(error);
-    ++count;
-  }
-  double bias() const { return sum / count; }
-  double error() const { return absolute / count; }
-};
+using engine_rows::Mean;
 
 TEST(ServingRecords, PassesTakeWhatTheyTook) {
   const Json records = read_json_file(SHARDPLAN_SOURCE_DIR "/data/measurements/serving/h100.json");

@@ -41,14 +41,19 @@ void GatheredTensors::gather_ahead(ProgramBuilder& b, const ModuleGathers& gathe
   act(b, gathers.actions.subspan(gathers.ahead));
 }
 
+/// As ParameterCoordinator::same_call does.
+bool GatheredTensors::splits_calls() const {
+  return z_.secondary.exist() || z_.zero.quantized_nontrainable_weights;
+}
+
 GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {
   GatherCall call;
   call.set.stored = frozen && z_.zero.quantized_nontrainable_weights;
   call.set.secondary = z_.secondary.exist() && (frozen || backward_);
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
     const bool trains = z_.model.parameters[static_cast<std::size_t>(p)].trainable;
-    if (z_.gather.persistent(p) || trains == frozen || users_[static_cast<std::size_t>(p)] > 0)
-      continue;
+    if (z_.gather.persistent(p) || users_[static_cast<std::size_t>(p)] > 0) continue;
+    if (splits_calls() && trains == frozen) continue;
     call.set.ids.push_back(p);
     call.for_backward.push_back(backward_);
   }
@@ -58,6 +63,7 @@ GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {
 /// A module's use gathers what is not there, and its end lets all of it go.
 void GatheredTensors::use_in_first_step(ProgramBuilder& b, ModuleId id) {
   for (const bool frozen : {false, true}) {
+    if (frozen && !splits_calls()) continue;
     const GatherCall call = call_of(id, frozen);
     if (call.set.ids.empty()) continue;
     first_step_.gather(call);

@@ -24,8 +24,10 @@ class GatheredTensors {
   void use_in_first_step(ProgramBuilder& b, ModuleId id);
   void release_in_first_step(ProgramBuilder& b, ModuleId id);
   void leave_secondary(ProgramBuilder& b, ParameterId id) const;
-  /// Of a module's parameters, those that are not always there and whose `users` are `none`.
+  /// What a module's use gathers in the first step; `frozen`: of its frozen parameters, where those
+  /// go in a call of their own.
   GatherCall call_of(ModuleId id, bool frozen) const;
+  bool splits_calls() const;
 
   const Stage3& z_;
   const GatherSchedule& schedule_;
