@@ -3,13 +3,23 @@
 #include <algorithm>
 
 namespace shardplan {
+namespace {
+
+/// A layer begins that the omitted ones come right before.
+bool follows(const OmittedLayers& omitted, const ModuleEvent& event) {
+  return omitted.count > 0 && event.segment == omitted.segment &&
+         event.layer == omitted.first - (event.backward ? 1 : 0);
+}
+
+}  // namespace
 
 ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
-                                           bool first)
+                                           const OmittedLayers& omitted, bool first)
     : z_(z),
       first_(first),
       tensors_(z.model),
       gathered_of_(z.model.modules.size()),
+      segment_of_(z.model.parameters.size(), 0),
       state_(tensors_.size()) {
   std::vector<std::int64_t> elements(z.model.modules.size(), 0);
   for (std::size_t m = 0; m < elements.size(); ++m)
@@ -21,15 +31,24 @@ ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<Mo
     std::ranges::sort(ids);
     ids.erase(std::ranges::unique(ids).begin(), ids.end());
   }
-  std::int64_t before = 0;
+  std::int64_t before = 0, layer_begins = 0;
+  queued_.reserve(order.size() / 2 + 1);
+  before_.reserve(order.size() / 2 + 1);
+  queue_.reserve(order.size());
   uses_.reserve(order.size() / 2 + 1);
   for (const ModuleEvent& event : order) {
+    if (event.begins_layer) {
+      if (follows(omitted, event)) before += omitted.count * (before - layer_begins);
+      layer_begins = before;
+    }
     if (event.release) continue;
     before_.push_back(before);
     before += elements[static_cast<std::size_t>(event.module)];
     queued_.push_back(queue_.size());
-    for (const TensorId t : tensors_of(event))
+    for (const TensorId t : tensors_of(event)) {
       queue_.push_back({t, static_cast<std::int32_t>(uses_.size())});
+      segment_of_[static_cast<std::size_t>(tensors_.parameter(t))] = event.segment;
+    }
     uses_.push_back(event);
   }
   for (std::size_t i = queue_.size(); i-- > 0;)
@@ -136,13 +155,15 @@ GatherSet ParameterCoordinator::set_of(std::size_t bucket, std::vector<Parameter
   return {std::move(ids), buckets_[bucket].stored, buckets_[bucket].secondary};
 }
 
-GatherCall ParameterCoordinator::call(std::size_t bucket) const {
-  GatherCall call{set_of(bucket, {}), {}};
+void ParameterCoordinator::describe(std::size_t bucket, GatherCall& call) const {
+  call.set.ids.clear();
+  call.for_backward.clear();
+  call.set.stored = buckets_[bucket].stored;
+  call.set.secondary = buckets_[bucket].secondary;
   for (const GatheredTensor& t : tensors_in(bucket)) {
     call.set.ids.push_back(tensors_.parameter(t.tensor));
     call.for_backward.push_back(t.for_backward);
   }
-  return call;
 }
 
 void ParameterCoordinator::wait_for(TensorId t, std::vector<GatherAction>& actions) {
@@ -181,6 +202,43 @@ std::span<const TensorId> ParameterCoordinator::release(const ModuleEvent& event
     gone_.push_back(t);
   }
   return gone_;
+}
+
+const ModuleEvent* ParameterCoordinator::read_for() const {
+  return head_ == 0 ? nullptr : &uses_[static_cast<std::size_t>(queue_[head_ - 1].use)];
+}
+
+void ParameterCoordinator::append_name(std::vector<std::int64_t>& state, TensorId t,
+                                       std::size_t segment, std::int64_t layer) const {
+  const ParameterId id = tensors_.parameter(t);
+  const bool counted = segment_of_[static_cast<std::size_t>(id)] == segment;
+  state.insert(state.end(), {id, tensors_.layer(t) - (counted ? layer : 0)});
+}
+
+/// Of tensors that are away nothing matters but whether the queue has come upon them; of a call,
+/// what it gathers as long as something waits for it.
+std::vector<std::int64_t> ParameterCoordinator::state(std::size_t segment,
+                                                      std::int64_t layer) const {
+  const auto next = static_cast<std::size_t>(next_);
+  const std::size_t begin = next < uses_.size() ? queued_[next] : queue_.size();
+  std::vector<std::int64_t> state{available_, static_cast<std::int64_t>(head_ - begin)};
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    const Tensor& tensor = state_[i];
+    const std::int32_t looked_at = std::max(tensor.looked_at - next_, -1);
+    if (tensor.status == Status::away && looked_at < 0) continue;
+    append_name(state, static_cast<TensorId>(i), segment, layer);
+    state.insert(state.end(), {static_cast<std::int64_t>(tensor.status), tensor.divided,
+                               tensor.fresh, tensor.for_backward, tensor.users, looked_at});
+    if (tensor.status == Status::away || buckets_[tensor.bucket].awaited == 0) continue;
+    const Bucket& bucket = buckets_[tensor.bucket];
+    state.insert(state.end(), {static_cast<std::int64_t>(buckets_.size() - tensor.bucket),
+                               bucket.awaited, bucket.arrived, bucket.stored, bucket.secondary});
+    for (const GatheredTensor& t : tensors_in(tensor.bucket)) {
+      append_name(state, t.tensor, segment, layer);
+      state.push_back(t.for_backward);
+    }
+  }
+  return state;
 }
 
 }  // namespace shardplan

@@ -37,9 +37,10 @@ struct GatherAction {
 
 class ParameterCoordinator {
  public:
-  /// `order`: of a micro-batch. `first`: of the step's first micro-batch, which makes the secondary
-  /// shards of trainable parameters.
-  ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order, bool first);
+  /// `order`: of a micro-batch, without the layers of `omitted`. `first`: of the step's first
+  /// micro-batch, which makes the secondary shards of trainable parameters.
+  ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
+                       const OmittedLayers& omitted, bool first);
 
   /// The whole model is entered. `actions`: what happens is put behind them.
   void begin_pass(std::vector<GatherAction>& actions) { prefetch(actions); }
@@ -61,10 +62,17 @@ class ParameterCoordinator {
   bool is_divided(TensorId t) { return at(t).divided; }
 
   std::span<const GatheredTensor> tensors_in(std::size_t bucket) const;
-  GatherCall call(std::size_t bucket) const;
+  /// Fills `call` with what a call gathers.
+  void describe(std::size_t bucket, GatherCall& call) const;
   /// `ids` of the tensors of one call.
   GatherSet set_of(std::size_t bucket, std::vector<ParameterId> ids) const;
   const TensorTable& tensors() const { return tensors_; }
+
+  /// What the next uses go by, with layers of `segment` counted from `layer`, and uses and calls
+  /// from the next ones: what is the same before two layers goes on in the same way.
+  std::vector<std::int64_t> state(std::size_t segment, std::int64_t layer) const;
+  /// The use that the queue was read for last; null: none.
+  const ModuleEvent* read_for() const;
 
  private:
   enum class Status : std::uint8_t { away, in_flight, there };
@@ -101,16 +109,20 @@ class ParameterCoordinator {
   void gather(std::vector<GatherAction>& actions);
   void wait_for(TensorId t, std::vector<GatherAction>& actions);
   void prefetch(std::vector<GatherAction>& actions);
+  /// Appends the tensor, its layer as `state` counts it.
+  void append_name(std::vector<std::int64_t>& state, TensorId t, std::size_t segment,
+                   std::int64_t layer) const;
 
   const Stage3& z_;
   bool first_;
   TensorTable tensors_;
   std::vector<std::vector<ParameterId>> gathered_of_;  ///< by module
+  std::vector<std::size_t> segment_of_;                ///< by parameter, of its last use
   std::vector<Tensor> state_;
   std::vector<Bucket> buckets_;
   std::vector<GatheredTensor> gathered_;  ///< of all buckets
   std::vector<ModuleEvent> uses_;
-  std::vector<std::int64_t> before_;  ///< elements of all modules before a use
+  std::vector<std::int64_t> before_;  ///< elements of all modules before a use, omitted or not
   std::vector<Queued> queue_;
   std::vector<std::size_t> queued_;  ///< where a use's tensors begin in the queue
   std::vector<TensorId> wanted_, asked_, gone_;

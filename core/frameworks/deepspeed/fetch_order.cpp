@@ -45,18 +45,19 @@ class Recorder {
   Recorder(const Model& model, bool backward, std::vector<ModuleEvent>& order)
       : model_(model), backward_(backward), order_(order) {}
 
-  void note(const std::vector<TapeEvent>& tape, std::int64_t layer) {
+  void note(const std::vector<TapeEvent>& tape, std::size_t segment, std::int64_t layer) {
     if (&tape != tape_) in_a_row_ = 0;
     tape_ = &tape;
     // Behind a layer of its own kind, each layer enters the same modules.
     if (++in_a_row_ <= 2) read(tape);
+    bool begins_layer = true;
     for (ModuleEvent& event : events_) {
+      event.segment = segment;
       event.layer = layer;
-      event.repeat = repeat_;
+      event.begins_layer = std::exchange(begins_layer, false);
       event.begins_pass = std::exchange(begins_, false);
     }
     order_.insert(order_.end(), events_.begin(), events_.end());
-    ++repeat_;
   }
 
  private:
@@ -80,7 +81,6 @@ class Recorder {
   const std::vector<TapeEvent>* tape_ = nullptr;
   std::int64_t in_a_row_ = 0;
   std::vector<ModuleEvent> events_;  ///< of the tape
-  std::size_t repeat_ = 0;
   bool begins_ = true;
 };
 
@@ -94,28 +94,32 @@ const std::vector<TapeEvent>& tape_of(const ModelRun& run, const SegmentRun& s, 
 
 }  // namespace
 
-std::vector<SegmentRepeat> single_layers(const ModelRun& run, bool backward) {
-  std::vector<SegmentRepeat> repeats;
-  for (std::size_t s = 0; s < run.segments.size(); ++s)
-    repeats.insert(repeats.end(), static_cast<std::size_t>(run.segments[s].segment->repeat),
-                   {s, 1});
-  if (backward) std::ranges::reverse(repeats);
-  return repeats;
+std::vector<LayerPlace> layers_in_order(const ModelRun& run, const OmittedLayers& omitted,
+                                        bool backward) {
+  std::vector<LayerPlace> places;
+  for (std::size_t s = 0; s < run.segments.size(); ++s) {
+    const std::int64_t layers =
+        run.segments[s].segment->repeat - (s == omitted.segment ? omitted.count : 0);
+    for (std::int64_t layer = 0; layer < layers; ++layer) places.push_back({s, layer});
+  }
+  if (backward) std::ranges::reverse(places);
+  return places;
 }
 
-std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run) {
-  std::vector<ModuleEvent> order;
+std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run,
+                                     const OmittedLayers& omitted) {
   std::vector<std::int64_t> blocks{0};  // before each segment
-  Recorder ahead(model, false, order), back(model, true, order);
-  for (const SegmentRun& s : run.segments) {
-    const std::int64_t layers = s.segment->repeat;
-    for (std::int64_t layer = 0; layer < layers; ++layer)
-      ahead.note(tape_of(run, s, blocks.back(), layer, false), layer);
-    blocks.push_back(blocks.back() + (s.segment->checkpointable ? layers : 0));
+  for (const SegmentRun& s : run.segments)
+    blocks.push_back(blocks.back() + (s.segment->checkpointable ? s.segment->repeat : 0));
+  std::vector<ModuleEvent> order;
+  for (const bool backward : {false, true}) {
+    Recorder recorder(model, backward, order);
+    for (const auto [s, layer] : layers_in_order(run, omitted, backward)) {
+      const bool behind = s == omitted.segment && layer >= omitted.first;
+      const std::int64_t in_model = layer + (behind ? omitted.count : 0);
+      recorder.note(tape_of(run, run.segments[s], blocks[s], in_model, backward), s, layer);
+    }
   }
-  for (std::size_t i = run.segments.size(); i-- > 0;)
-    for (std::int64_t layer = run.segments[i].segment->repeat; layer-- > 0;)
-      back.note(tape_of(run, run.segments[i], blocks[i], layer, true), layer);
   return order;
 }
 

@@ -4,19 +4,70 @@
 #include <utility>
 
 namespace shardplan {
+namespace {
 
-GatherSchedule::GatherSchedule(const Stage3& z, const std::vector<ModuleEvent>& order, bool first)
-    : z_(z), first_(first), coordinator_(z, order, first) {
-  run(order);
-  for (const bool backward : {false, true}) put_together(order, backward);
+/// Of the segment with most layers those that stand farther from its ends than the coordinator
+/// looks, beside what it needs to come into its stride.
+OmittedLayers middle_layers(const Stage3& z) {
+  const auto longest = std::ranges::max_element(
+      z.run.segments, {}, [](const SegmentRun& s) { return s.segment->repeat; });
+  if (!z.gather.gathers() || longest->others) return {};
+  std::int64_t elements = 0;
+  for (const TapeEvent& e : longest->forward.forward) {
+    if (e.kind != TapeEvent::Kind::fetch) continue;
+    for (const ParameterId id : z.model.modules[static_cast<std::size_t>(e.id)].parameters)
+      if (!z.gather.persistent(id))
+        elements += z.model.parameters[static_cast<std::size_t>(id)].numel;
+  }
+  if (elements == 0) return {};
+  const std::int64_t looks = std::max(
+      {z.zero.max_live_parameters, z.zero.max_reuse_distance, z.zero.prefetch_bucket_size});
+  const std::int64_t kept = looks / elements + 4;
+  return {static_cast<std::size_t>(longest - z.run.segments.begin()), kept,
+          std::max<std::int64_t>(longest->segment->repeat - 2 * kept, 0)};
 }
 
-void GatherSchedule::run(const std::vector<ModuleEvent>& order) {
-  for (const ModuleEvent& event : order) {
+}  // namespace
+
+GatherSchedule::GatherSchedule(const Stage3& z, const OmittedLayers& omitted, bool first)
+    : z_(z),
+      omitted_(omitted),
+      first_(first),
+      order_(z.gather.gathers() ? fetch_order(z.model, z.run, omitted)
+                                : std::vector<ModuleEvent>{}),
+      coordinator_(z, order_, omitted, first) {
+  run();
+  for (const bool backward : {false, true}) put_together(backward);
+  set_flush_apart();
+}
+
+void GatherSchedule::run() {
+  ends_.reserve(order_.size());
+  actions_.reserve(order_.size());
+  for (const ModuleEvent& event : order_) {
     if (event.begins_pass) coordinator_.begin_pass(passes_[event.backward].opening);
+    if (event.begins_layer && event.segment == omitted_.segment && omitted_.count > 0) watch(event);
     event.release ? release(event) : use(event);
     ends_.push_back({actions_.size(), awaited_.size(), gone_.size()});
   }
+}
+
+void GatherSchedule::watch(const ModuleEvent& event) {
+  Pass& pass = passes_[event.backward];
+  const std::int64_t place =
+      event.backward ? omitted_.first - event.layer : event.layer - omitted_.first + 1;
+  if (place < 0 || place > 2) return;
+  pass.states.push_back(coordinator_.state(event.segment, event.layer));
+  const ModuleEvent* read = coordinator_.read_for();
+  pass.stays_in_segment = !read || (read->segment == event.segment &&
+                                    read->backward == event.backward && read->layer > 0);
+}
+
+bool GatherSchedule::steady() const {
+  return std::ranges::all_of(passes_, [](const Pass& pass) {
+    return pass.states.size() == 3 && pass.states[0] == pass.states[1] &&
+           pass.states[1] == pass.states[2] && pass.stays_in_segment;
+  });
 }
 
 void GatherSchedule::use(const ModuleEvent& event) {
@@ -67,10 +118,9 @@ bool GatherSchedule::alike(std::size_t bucket, std::size_t other, std::int64_t l
                             });
 }
 
-bool GatherSchedule::alike(const ModuleEvent* events, std::size_t first, std::size_t other,
-                           std::size_t count) const {
+bool GatherSchedule::alike(std::size_t first, std::size_t other, std::size_t count) const {
   for (std::size_t i = 0; i < count; ++i) {
-    const ModuleEvent &a = events[first + i], &b = events[other + i];
+    const ModuleEvent &a = order_[first + i], &b = order_[other + i];
     if (a.module != b.module || a.release != b.release) return false;
     const ModuleGathers x = at(first + i), y = at(other + i);
     const auto same = [&](const GatherAction& p, const GatherAction& q) {
@@ -83,36 +133,56 @@ bool GatherSchedule::alike(const ModuleEvent* events, std::size_t first, std::si
   return true;
 }
 
-bool GatherSchedule::flushes(std::size_t segment, std::int64_t iteration) const {
-  const auto& first = z_.schedule.first_flush;
-  return first && first->segment == segment && first->iteration == iteration;
+void GatherSchedule::put_together(bool backward) {
+  Pass& pass = passes_[backward];
+  auto event = static_cast<std::size_t>(
+      std::ranges::find(order_, backward, &ModuleEvent::backward) - order_.begin());
+  std::size_t last = event;
+  for (const auto [segment, layer] : layers_in_order(z_.run, omitted_, backward)) {
+    const std::size_t begin = event;
+    while (event < order_.size() && order_[event].backward == backward &&
+           order_[event].segment == segment && order_[event].layer == layer)
+      ++event;
+    const bool joins = !pass.repeats.empty() && pass.repeats.back().segment == segment &&
+                       event - begin == begin - last && alike(last, begin, event - begin);
+    last = begin;
+    if (!joins) {
+      pass.repeats.push_back({segment, 0});
+      pass.begins.push_back(begin);
+    }
+    const bool beside = segment == omitted_.segment && layer == omitted_.first - (backward ? 0 : 1);
+    pass.repeats.back().count += 1 + (beside ? omitted_.count : 0);
+  }
 }
 
-void GatherSchedule::put_together(const std::vector<ModuleEvent>& order, bool backward) {
-  Pass& pass = passes_[backward];
-  const auto first = std::ranges::find(order, backward, &ModuleEvent::backward);
-  auto event = static_cast<std::size_t>(first - order.begin());
-  bool apart = false;
-  const std::vector<SegmentRepeat> layers = single_layers(z_.run, backward);
-  std::int64_t iteration = 0;
-  std::size_t last = event;
-  for (std::size_t k = 0; k < layers.size(); ++k) {
-    const bool same_segment = k > 0 && layers[k].segment == layers[k - 1].segment;
-    iteration = same_segment ? iteration + 1 : 0;
-    const std::size_t begin = event;
-    while (event < order.size() && order[event].backward == backward && order[event].repeat == k)
-      ++event;
-    const bool was_apart = std::exchange(apart, backward && flushes(layers[k].segment, iteration));
-    const bool joins = same_segment && !apart && !was_apart && event - begin == begin - last &&
-                       alike(order.data(), last, begin, event - begin);
-    last = begin;
-    if (joins) {
-      ++pass.repeats.back().count;
-      continue;
+void GatherSchedule::set_flush_apart() {
+  if (!z_.schedule.first_flush) return;
+  const BackwardPlace& flush = *z_.schedule.first_flush;
+  Pass& pass = passes_[true];
+  std::int64_t until = 0;  // iterations of the segment before repeat k
+  for (std::size_t k = 0; k < pass.repeats.size(); ++k) {
+    if (pass.repeats[k].segment != flush.segment) continue;
+    const std::int64_t count = pass.repeats[k].count, before = flush.iteration - until;
+    until += count;
+    if (before >= count) continue;
+    const auto at = static_cast<std::ptrdiff_t>(k);
+    for (const std::int64_t part : {count - before - 1, std::int64_t{1}, before}) {
+      if (part == 0) continue;
+      pass.repeats.insert(pass.repeats.begin() + at + 1, {flush.segment, part});
+      pass.begins.insert(pass.begins.begin() + at, pass.begins[k]);
     }
-    pass.repeats.push_back(layers[k]);
-    pass.begins.push_back(begin);
+    pass.repeats.erase(pass.repeats.begin() + at);
+    pass.begins.erase(pass.begins.begin() + at);
+    return;
   }
+}
+
+GatherSchedule gather_schedule(const Stage3& z, bool first) {
+  if (const OmittedLayers most = middle_layers(z); most.count > 0) {
+    GatherSchedule schedule(z, most, first);
+    if (schedule.steady()) return schedule;
+  }
+  return {z, {}, first};
 }
 
 }  // namespace shardplan

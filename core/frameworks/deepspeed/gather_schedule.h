@@ -33,19 +33,26 @@ struct ModuleGathers {
 
 class GatherSchedule {
  public:
-  /// `first`: of the step's first micro-batch.
-  GatherSchedule(const Stage3& z, const std::vector<ModuleEvent>& order, bool first);
+  /// `first`: of the step's first micro-batch. The coordinator runs without the layers of
+  /// `omitted`, which are taken to do what those beside them do.
+  GatherSchedule(const Stage3& z, const OmittedLayers& omitted, bool first);
 
+  /// Layers beside the omitted ones do the same again and again, and look at nothing behind them:
+  /// so would the omitted ones.
+  bool steady() const;
   /// Of a pass, in its own order.
   const std::vector<SegmentRepeat>& repeats(bool backward) const {
     return passes_[backward].repeats;
   }
   /// Actions when the whole model is entered.
   std::span<const GatherAction> opening(bool backward) const { return passes_[backward].opening; }
+  /// Of the passes without the omitted layers.
+  const std::vector<ModuleEvent>& order() const { return order_; }
   /// The number of repeat `k`'s first event.
   std::size_t begin(bool backward, std::size_t k) const { return passes_[backward].begins[k]; }
   ModuleGathers at(std::size_t event) const;
-  GatherCall call(std::size_t bucket) const { return coordinator_.call(bucket); }
+  /// Fills `call` with what a call gathers.
+  void describe(std::size_t bucket, GatherCall& call) const { coordinator_.describe(bucket, call); }
   /// What `gathers` waits for, by calls.
   std::vector<GatherSet> awaited_sets(const ModuleGathers& gathers) const;
 
@@ -54,26 +61,31 @@ class GatherSchedule {
     std::vector<SegmentRepeat> repeats;
     std::vector<std::size_t> begins;
     std::vector<GatherAction> opening;
+    std::vector<std::vector<std::int64_t>> states;  ///< see `watch`
+    bool stays_in_segment = false;                  ///< the queue does, until there
   };
   /// Where an event's part of each list ends.
   struct Ends {
     std::size_t actions = 0, awaited = 0, gone = 0;
   };
 
-  void run(const std::vector<ModuleEvent>& order);
+  void run();
   void use(const ModuleEvent& event);
   void release(const ModuleEvent& event);
-  void put_together(const std::vector<ModuleEvent>& order, bool backward);
+  /// Notes the coordinator's state before the two layers beside the omitted ones and behind them.
+  void watch(const ModuleEvent& event);
+  void put_together(bool backward);
+  /// The layer that the first flush is in becomes a repeat of its own.
+  void set_flush_apart();
   /// Two calls gather the same, of tensors that are `layers` apart.
   bool alike(std::size_t bucket, std::size_t other, std::int64_t layers) const;
   /// Two layers do the same at each of their `count` events, which begin at `first` and `other`.
-  bool alike(const ModuleEvent* events, std::size_t first, std::size_t other,
-             std::size_t count) const;
-  /// The first flush is in this iteration, counted as the backward pass runs.
-  bool flushes(std::size_t segment, std::int64_t iteration) const;
+  bool alike(std::size_t first, std::size_t other, std::size_t count) const;
 
   const Stage3& z_;
+  OmittedLayers omitted_;
   bool first_;
+  std::vector<ModuleEvent> order_;
   ParameterCoordinator coordinator_;
   std::vector<GatherAction> actions_;
   std::vector<AwaitedTensor> awaited_;
@@ -81,5 +93,8 @@ class GatherSchedule {
   std::vector<Ends> ends_;  ///< by event
   Pass passes_[2];
 };
+
+/// Of deep models most layers are left out, where that says the same.
+GatherSchedule gather_schedule(const Stage3& z, bool first);
 
 }  // namespace shardplan

@@ -114,12 +114,12 @@ void GatheredBlocks::drop_held() {
 
 void GatheredBlocks::put(ProgramBuilder& b) {
   if (steps_ == Steps::first) {
-    b.in_first_step(std::exchange(part_.events, {}));
-    return;
-  }
-  for (Event& e : part_.events) {
-    e.after_first_step = true;
-    b.add(e);
+    b.in_first_step(part_.events);
+  } else {
+    for (Event& e : part_.events) {
+      e.after_first_step = true;
+      b.add(e);
+    }
   }
   part_.events.clear();
 }

@@ -16,16 +16,16 @@ void GatheredTensors::begin_pass(ProgramBuilder& b, bool backward) {
 
 void GatheredTensors::act(ProgramBuilder& b, std::span<const GatherAction> actions) {
   for (const GatherAction& action : actions) {
-    const GatherCall call = schedule_.call(action.bucket);
+    schedule_.describe(action.bucket, call_);
     switch (action.kind) {
       case GatherAction::Kind::gather:
-        later_steps_.gather(call);
+        later_steps_.gather(call_);
         break;
       case GatherAction::Kind::arrive:
-        later_steps_.arrive(call);
+        later_steps_.arrive(call_);
         break;
       case GatherAction::Kind::settle:
-        later_steps_.settle(call);
+        later_steps_.settle(call_);
         break;
     }
   }
@@ -46,8 +46,9 @@ bool GatheredTensors::splits_calls() const {
   return z_.secondary.exist() || z_.zero.quantized_nontrainable_weights;
 }
 
-GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {
-  GatherCall call;
+void GatheredTensors::describe(ModuleId id, bool frozen, GatherCall& call) const {
+  call.set.ids.clear();
+  call.for_backward.clear();
   call.set.stored = frozen && z_.zero.quantized_nontrainable_weights;
   call.set.secondary = z_.secondary.exist() && (frozen || backward_);
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
@@ -57,18 +58,17 @@ GatherCall GatheredTensors::call_of(ModuleId id, bool frozen) const {
     call.set.ids.push_back(p);
     call.for_backward.push_back(backward_);
   }
-  return call;
 }
 
 /// A module's use gathers what is not there, and its end lets all of it go.
 void GatheredTensors::use_in_first_step(ProgramBuilder& b, ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_calls()) continue;
-    const GatherCall call = call_of(id, frozen);
-    if (call.set.ids.empty()) continue;
-    first_step_.gather(call);
-    first_step_.arrive(call);
-    first_step_.settle(call);
+    describe(id, frozen, call_);
+    if (call_.set.ids.empty()) continue;
+    first_step_.gather(call_);
+    first_step_.arrive(call_);
+    first_step_.settle(call_);
   }
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters)
     ++users_[static_cast<std::size_t>(p)];

@@ -24,14 +24,15 @@ class GatheredTensors {
   void use_in_first_step(ProgramBuilder& b, ModuleId id);
   void release_in_first_step(ProgramBuilder& b, ModuleId id);
   void leave_secondary(ProgramBuilder& b, ParameterId id) const;
-  /// What a module's use gathers in the first step; `frozen`: of its frozen parameters, where those
-  /// go in a call of their own.
-  GatherCall call_of(ModuleId id, bool frozen) const;
+  /// Fills `call` with what a module's use gathers in the first step; `frozen`: of its frozen
+  /// parameters, where those go in a call of their own.
+  void describe(ModuleId id, bool frozen, GatherCall& call) const;
   bool splits_calls() const;
 
   const Stage3& z_;
   const GatherSchedule& schedule_;
   GatheredBlocks later_steps_, first_step_;
+  GatherCall call_;  ///< the one at hand
   bool backward_ = false;
   std::vector<std::int32_t> users_;  ///< by parameter: modules at work with it in the first step
 };

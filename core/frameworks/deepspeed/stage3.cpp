@@ -1,6 +1,7 @@
 // ZeRO stage 3: DeepSpeedZeroOptimizer_Stage3 (deepspeed/runtime/zero/stage3.py,
 // partition_parameters.py, partitioned_param_coordinator.py).
 #include <algorithm>
+#include <optional>
 
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/flat_states.h"
@@ -13,10 +14,9 @@
 namespace shardplan {
 namespace {
 
-/// `first` and `last` of the step's micro-batches.
-void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<ModuleEvent>& order,
-                      bool first, bool last) {
-  const GatherSchedule schedule(z, order, first);
+/// `last`: of the step's micro-batches.
+void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const GatherSchedule& schedule,
+                      bool last) {
   GatheredTensors gathered(z, schedule);
   GatherHooks ahead(z, schedule, false, gathered);
   b.begin_phase(Phase::forward);
@@ -159,21 +159,20 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 
-  std::vector<ModuleEvent> order;
-  if (z.gather.gathers()) order = fetch_order(model, run);
-  const auto emit = [&](bool first, bool last) { emit_micro_batch(b, z, order, first, last); };
+  const GatherSchedule later = gather_schedule(z, false);
   const std::int64_t count = plan.workload.gradient_accumulation;
   if (z.distinct_micro_batches()) {
-    bool first = true;
+    std::optional<GatherSchedule> first;
+    if (z.secondary.exist()) first.emplace(gather_schedule(z, true));
     emit_micro_batches(b, count, [&](bool last) {
-      emit(first, last);
-      first = false;
+      emit_micro_batch(b, z, first ? *first : later, last);
+      first.reset();
     });
   } else {  // gradients accumulate in the flat buffer
     const std::int64_t alone = makes_workspace_late(run) && count > 1 ? 1 : 0;
-    if (alone > 0) emit(true, true);
+    if (alone > 0) emit_micro_batch(b, z, later, true);
     b.begin_repeat(count - alone);
-    emit(true, true);
+    emit_micro_batch(b, z, later, true);
     b.end_repeat();
   }
   emit_step(b, z);
