@@ -21,23 +21,26 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "..", "..", "data", "models")
 MOST_BYTES, LEAST_BYTES, MOST_SECONDS = 68 * 2**30, 3 * 2**30, 1.2
 
-ENCODERS = ["bert-base-uncased", "roberta-base", "distilroberta-base"]
+ENCODERS = ["bert-base-uncased", "roberta-base", "distilroberta-base", "xlm-roberta-base", "electra-small-discriminator", "distilbert-base-uncased",
+            "modernbert-base", "deberta-v3-small"]
 SMALL = ["smollm2-135m", "gemma-3-270m", "pythia-160m", "opt-125m", "opt-350m", "gpt2", "gpt2-medium", "smollm2-360m", "qwen2.5-0.5b",
-         "qwen3-0.6b", "ernie-4.5-0.3b"]
+         "qwen3-0.6b", "ernie-4.5-0.3b", "lfm2-350m", "bloom-560m", "gpt-neo-125m", "qwen3.5-0.8b"]
 MIDDLE = ["llama-3.2-1b", "tinyllama-1.1b", "pythia-1b", "olmo-2-0425-1b", "gemma-3-1b-pt", "qwen2.5-1.5b", "phi-1_5",
-          "smollm2-1.7b", "stablelm-2-1_6b", "opt-1.3b", "qwen3-1.7b"]
+          "smollm2-1.7b", "stablelm-2-1_6b", "opt-1.3b", "qwen3-1.7b", "lfm2-1.2b", "falcon-rw-1b", "gpt-neo-1.3b"]
 LARGE = ["gemma-2-2b", "granite-3.1-2b", "llama-3.2-3b", "qwen2.5-3b", "starcoder2-3b", "phi-4-mini-instruct", "qwen3-4b",
-         "phi-3-mini-4k-instruct"]
+         "phi-3-mini-4k-instruct", "smollm3-3b", "phi-2", "gemma-2b", "stablelm-3b-4e1t"]
 LARGEST = ["mistral-7b-v0.3", "llama-3.1-8b", "qwen2.5-7b", "qwen3-8b", "olmo-2-1124-7b"]
 # What Liger 0.8.5 patches, and what a compiler ends with in a minute.
 PATCHED = ["llama-3.2-1b", "tinyllama-1.1b", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen3-0.6b", "qwen3-1.7b", "smollm2-360m",
            "smollm2-1.7b", "olmo-2-0425-1b", "gemma-2-2b", "gemma-3-270m", "llama-3.2-3b", "qwen2.5-3b", "qwen3-4b",
-           "phi-4-mini-instruct", "granite-3.1-2b", "mistral-7b-v0.3", "llama-3.1-8b"]
+           "phi-4-mini-instruct", "granite-3.1-2b", "mistral-7b-v0.3", "llama-3.1-8b", "smollm3-3b", "gemma-2b", "gemma-3-1b-pt",
+           "phi-3-mini-4k-instruct"]
 COMPILED = ["smollm2-135m", "gemma-3-270m", "pythia-160m", "pythia-1b", "opt-125m", "opt-350m", "gpt2", "bert-base-uncased",
             "roberta-base", "qwen2.5-0.5b", "llama-3.2-1b", "tinyllama-1.1b", "olmo-2-0425-1b", "stablelm-2-1_6b", "phi-1_5",
-            "smollm2-1.7b", "ernie-4.5-0.3b"]
+            "smollm2-1.7b", "ernie-4.5-0.3b", "distilbert-base-uncased", "electra-small-discriminator", "modernbert-base", "gpt-neo-125m",
+            "bloom-560m", "falcon-rw-1b", "qwen2.5-1.5b"]
 IN_FP8 = ["llama-3.2-1b", "tinyllama-1.1b", "qwen2.5-1.5b", "smollm2-1.7b", "olmo-2-0425-1b", "qwen3-1.7b", "llama-3.2-3b",
-          "qwen2.5-3b", "granite-3.1-2b"]
+          "qwen2.5-3b", "granite-3.1-2b", "smollm3-3b", "gemma-2b", "stablelm-2-1_6b"]
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 EVERY = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
 SEVEN = {"llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "olmo2", "granite", "stablelm"}
@@ -106,7 +109,7 @@ def _kernels(rng, word):
     return rng.choice(KERNELS) if word == "some" else word
 
 
-def _draw(rng, kind, catalogue):
+def _draw(rng, kind, catalogue, cluster):
     """(words for the name, the job)"""
     said = KINDS[kind]
     model = rng.choice(said["models"])
@@ -124,7 +127,7 @@ def _draw(rng, kind, catalogue):
             "sequence_length": length, "gradient_accumulation": accumulation}
     if method != "full":
         work["lora"] = _lora(rng, method, config)
-    job = {"schema": "shardplan.job/1", "model": config, "cluster": "1xH100-SXM5-80GB", "framework": {"name": "single"}, "trainer": "hf_trainer",
+    job = {"schema": "shardplan.job/1", "model": config, "cluster": cluster, "framework": {"name": "single"}, "trainer": "hf_trainer",
            **({"compile": compiled if compiled is True else {"mode": compiled}} if compiled else {}),
            **({"kernels": kernels} if kernels != "torch" else {}), "workload": work,
            "precision": {"preset": preset, "linear": linear} if linear else preset,
@@ -191,6 +194,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", required=True, help="the list")
+    parser.add_argument("--cluster", default="1xH100-SXM5-80GB")
     parser.add_argument("--names", default="h100-1x-hf")
     parser.add_argument("--cases", nargs="*", default=[], help="KIND=NUMBER in place of a kind's own")
     options = parser.parse_args()
@@ -199,7 +203,7 @@ def main():
     for kind, number in wanted.items():
         left = number
         while left:
-            model, job = _draw(rng, kind, catalogue)
+            model, job = _draw(rng, kind, catalogue, options.cluster)
             if not _belongs(kind, model, job) or _asked(job) in known:
                 continue
             said = predict(options.program, job)
