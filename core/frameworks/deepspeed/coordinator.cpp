@@ -13,7 +13,8 @@ bool follows(const OmittedLayers& omitted, const ModuleEvent& event) {
 
 }  // namespace
 
-ParameterCoordinator::ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
+ParameterCoordinator::ParameterCoordinator(const DividedModel& z,
+                                           const std::vector<ModuleEvent>& order,
                                            const OmittedLayers& omitted, bool first)
     : z_(z),
       first_(first),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frameworks/deepspeed/fetch_order.h"
-#include "frameworks/deepspeed/stage3_plan.h"
+#include "frameworks/deepspeed/secondary.h"
 #include "frameworks/deepspeed/tensor_table.h"
 
 namespace shardplan {
@@ -37,9 +37,9 @@ struct GatherAction {
 
 class ParameterCoordinator {
  public:
-  /// `order`: of a micro-batch, without the layers of `omitted`. `first`: of the step's first
-  /// micro-batch, which makes the secondary shards of trainable parameters.
-  ParameterCoordinator(const Stage3& z, const std::vector<ModuleEvent>& order,
+  /// `order`: of a micro-batch or a pass, without the layers of `omitted`. `first`: of the step's
+  /// first micro-batch, which makes the secondary shards of trainable parameters.
+  ParameterCoordinator(const DividedModel& z, const std::vector<ModuleEvent>& order,
                        const OmittedLayers& omitted, bool first);
 
   /// The whole model is entered. `actions`: what happens is put behind them.
@@ -113,7 +113,7 @@ class ParameterCoordinator {
   void append_name(std::vector<std::int64_t>& state, TensorId t, std::size_t segment,
                    std::int64_t layer) const;
 
-  const Stage3& z_;
+  DividedModel z_;
   bool first_;
   TensorTable tensors_;
   std::vector<std::vector<ParameterId>> gathered_of_;  ///< by module

@@ -42,5 +42,7 @@ std::vector<LayerPlace> layers_in_order(const ModelRun& run, const OmittedLayers
 /// All of a forward pass and the backward pass behind it.
 std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run,
                                      const OmittedLayers& omitted);
+/// Of a forward pass alone.
+std::vector<ModuleEvent> forward_order(const Model& model, const ModelRun& run);
 
 }  // namespace shardplan

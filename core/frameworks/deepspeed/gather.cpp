@@ -24,7 +24,6 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
     : model_(model),
       engine_(engine),
       persistent_(model.parameters.size(), false),
-      kept_(run.segments.size(), false),
       backward_(model.modules.size(), false) {
   for (const SegmentRun& s : run.segments)
     for (const TapeEvent& e : s.backward.backward)
@@ -43,8 +42,6 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
   mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold,
                   fetched_parameters(model, run));
   prefetches_ = zero.prefetch_bucket_size > 0;
-  find_kept(run, kept_room(run, zero));
-  find_prefetch(run, zero);
 }
 
 std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
@@ -96,12 +93,6 @@ GatherBytes GatherPlan::quantized(const GatherSet& set) const {
   return bytes;
 }
 
-std::int64_t GatherPlan::prefetched_bytes(std::int64_t elements) const {
-  if (!quantizes_ || engine_.ranks == 1) return engine_.b * elements * factor_;
-  const std::int64_t in_8_bits = engine_.ranks * quantized_bytes(ceil_div(elements, engine_.ranks));
-  return engine_.b * elements + (factor_ > 1 ? in_8_bits + 2 * elements : 0);
-}
-
 /// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once. One
 /// that no module asks for, such as those of a tower without images, is never gathered.
 void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most,
@@ -116,73 +107,6 @@ void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most,
       marked += all;
       if (fetched[static_cast<std::size_t>(i)])
         persistent_bytes_ += gathered_bytes(i) * group.repeat;
-    }
-  }
-}
-
-std::int64_t GatherPlan::module_elements(ModuleId id) const {
-  std::int64_t sum = 0;
-  for (const ParameterId p : model_.modules[static_cast<std::size_t>(id)].parameters)
-    sum += model_.parameters[static_cast<std::size_t>(p)].numel;
-  return sum;
-}
-
-/// A module stays gathered when fewer than this many elements come after it in the forward pass.
-/// With d of them it is used again at distance 2d, since backward mirrors forward
-/// (partitioned_param_coordinator.py __params_to_release). And what the prefetcher has come upon in
-/// the backward pass's part of its queue is not released before its use there: every module's fetch
-/// pops one more bucket off the queue and skips what is there, until max_live_parameters are
-/// (fetch_sub_module).
-std::int64_t GatherPlan::kept_room(const ModelRun& run, const ZeroOptions& zero) const {
-  const std::int64_t reused = (zero.max_reuse_distance + 1) / 2;
-  if (!prefetches_ || run.segments.empty()) return reused;
-  // A last module that is larger than the limit leaves no room to prefetch beside it.
-  std::int64_t last = 0;
-  for (const TapeEvent& e : run.segments.back().forward.forward)
-    if (e.kind == TapeEvent::Kind::fetch) last = std::max(last, module_elements(e.id));
-  return last < zero.max_live_parameters ? std::max(reused, zero.max_live_parameters) : reused;
-}
-
-void GatherPlan::find_kept(const ModelRun& run, std::int64_t room) {
-  std::int64_t after = 0;
-  for (std::size_t s = run.segments.size(); s-- > 0 && after < room;) {
-    std::int64_t size = 0, head = 0;  // of an iteration, and of the module that starts it
-    for (const TapeEvent& e : run.segments[s].forward.forward) {
-      if (e.kind != TapeEvent::Kind::release) continue;
-      const std::int64_t elements = module_elements(e.id);
-      if (size == 0) head = elements;
-      size += elements;
-    }
-    const std::int64_t repeat = run.segments[s].segment->repeat;
-    // The module that starts an iteration has the whole iteration after it, less itself.
-    kept_[s] = size == 0 || (room - after - 1 + head) / size >= repeat;
-    if (!kept_[s]) return;
-    after += repeat * size;
-  }
-}
-
-/// The queue is popped while fewer than the bucket's elements are under way, so the last tensor
-/// overshoots it. The worst window of any segment that is not kept over the turn.
-void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
-  if (zero.prefetch_bucket_size <= 0) return;
-  for (std::size_t s = 0; s < run.segments.size(); ++s) {
-    const SegmentRun& segment = run.segments[s];
-    if (kept_[s]) continue;
-    std::vector<std::int64_t> sizes;
-    for (const TapeEvent& e : segment.forward.forward) {
-      if (e.kind != TapeEvent::Kind::fetch) continue;
-      for (const ParameterId p : model_.modules[static_cast<std::size_t>(e.id)].parameters)
-        if (!persistent(p)) sizes.push_back(gathered_bytes(p) / engine_.b);
-    }
-    const std::size_t n = sizes.size();
-    const std::size_t reach = segment.segment->repeat > 1 ? 2 * n : n;
-    for (std::size_t start = 0; start < n; ++start) {
-      std::int64_t window = 0;
-      for (std::size_t i = start + 1; i < reach && window < zero.prefetch_bucket_size; ++i)
-        window += sizes[i % n];
-      window = std::min(window, std::max<std::int64_t>(zero.max_live_parameters - sizes[start], 0) +
-                                    sizes[start]);
-      prefetch_bytes_ = std::max(prefetch_bytes_, prefetched_bytes(window));
     }
   }
 }

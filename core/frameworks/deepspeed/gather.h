@@ -1,5 +1,4 @@
-// Stage 3's gathered parameters: which are persistent, what a fetch costs, what stays gathered over
-// the turn from forward to backward.
+// Stage 3's gathered parameters: which are persistent, and what a fetch costs.
 #pragma once
 
 #include <cstdint>
@@ -50,19 +49,10 @@ class GatherPlan {
   /// A module whose outputs need no gradient (frozen embeddings) is not fetched in backward.
   bool used_in_backward(ModuleId id) const { return backward_[static_cast<std::size_t>(id)]; }
 
-  /// What the prefetcher holds ahead of the running module of a forward pass without a backward
-  /// pass behind it, at most.
-  std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
   bool prefetches() const { return prefetches_; }
 
  private:
   void mark_persistent(std::int64_t threshold, std::int64_t most, const std::vector<bool>& fetched);
-  std::int64_t kept_room(const ModelRun& run, const ZeroOptions& zero) const;
-  void find_kept(const ModelRun& run, std::int64_t room);
-  void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
-  std::int64_t module_elements(ModuleId id) const;
-  /// Of `elements` that one call has gathered ahead of their module.
-  std::int64_t prefetched_bytes(std::int64_t elements) const;
   GatherBytes quantized(const GatherSet& set) const;
 
   const Model& model_;
@@ -74,9 +64,7 @@ class GatherPlan {
   std::int64_t factor_ = 1;
   std::vector<bool> persistent_;
   std::int64_t persistent_bytes_ = 0;
-  std::vector<bool> kept_;      ///< by segment: all of it stays gathered after its use
   std::vector<bool> backward_;  ///< by module
-  std::int64_t prefetch_bytes_ = 0;
   bool prefetches_ = false;
 };
 

@@ -9,9 +9,10 @@ namespace {
 /// Of the segment with most layers those that stand farther from its ends than the coordinator
 /// looks, beside what it needs to come into its stride.
 OmittedLayers middle_layers(const Stage3& z) {
+  if (!z.gather.gathers() || z.run.segments.empty()) return {};
   const auto longest = std::ranges::max_element(
       z.run.segments, {}, [](const SegmentRun& s) { return s.segment->repeat; });
-  if (!z.gather.gathers() || longest->others) return {};
+  if (longest->others) return {};
   std::int64_t elements = 0;
   for (const TapeEvent& e : longest->forward.forward) {
     if (e.kind != TapeEvent::Kind::fetch) continue;
@@ -35,7 +36,7 @@ GatherSchedule::GatherSchedule(const Stage3& z, const OmittedLayers& omitted, bo
       first_(first),
       order_(z.gather.gathers() ? fetch_order(z.model, z.run, omitted)
                                 : std::vector<ModuleEvent>{}),
-      coordinator_(z, order_, omitted, first) {
+      coordinator_(z.divided(), order_, omitted, first) {
   run();
   for (const bool backward : {false, true}) put_together(backward);
   set_flush_apart();

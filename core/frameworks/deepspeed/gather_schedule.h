@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frameworks/deepspeed/coordinator.h"
+#include "frameworks/deepspeed/stage3_plan.h"
 
 namespace shardplan {
 

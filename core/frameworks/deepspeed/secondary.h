@@ -38,6 +38,15 @@ class SecondaryShards {
   std::int64_t trainable_ = 0, frozen_ = 0, late_ = 0, pinned_ = 0;
 };
 
+/// Parameters that stage 3 divides: which, by what options, and who gathers them.
+struct DividedModel {
+  const Model& model;
+  const ZeroOptions& zero;
+  const Engine& e;
+  const GatherPlan& gather;
+  const SecondaryShards& secondary;
+};
+
 /// Bytes of a frozen shard of `elements`, b bytes each or quantized, as allocated.
 std::int64_t frozen_shard_bytes(std::int64_t elements, std::int64_t b, bool quantized);
 

@@ -29,6 +29,8 @@ struct Stage3 {
 
   Stage3(const Model& model, const Plan& plan, const ModelRun& run, const Engine& engine);
 
+  DividedModel divided() const { return {model, zero, e, gather, secondary}; }
+
   /// With overlap_comm, parameters are gathered and gradients reduced on streams of their own
   /// (parameter_offload.py __allgather_stream, stage3.py reduce_and_partition_stream).
   Stream gather_pool() const { return zero.overlap_comm ? Stream::copy : Stream::compute; }

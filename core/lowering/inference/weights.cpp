@@ -1,5 +1,8 @@
 #include "lowering/inference/weights.h"
 
+#include <algorithm>
+
+#include "frameworks/deepspeed/coordinator.h"
 #include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/layout.h"
 #include "frameworks/deepspeed/stage3_calls.h"
@@ -15,6 +18,42 @@ FrozenWeights::FrozenWeights(const Model& model, const Plan& plan, const ModelRu
   engine_ = engine_of(model, plan);
   gather_.emplace(model_, plan_, run, engine_);
   if (!gather_->gathers()) gather_.reset();
+  if (gather_) ahead_ = most_ahead(run);
+}
+
+/// DeepSpeed's coordinator over one pass: each is a step of its own, with no backward pass that
+/// anything would stay for.
+std::int64_t FrozenWeights::most_ahead(const ModelRun& run) const {
+  const SecondaryShards secondary(model_, plan_, run, *gather_);
+  const std::vector<ModuleEvent> order = forward_order(model_, run);
+  ParameterCoordinator coordinator(
+      {model_, plan_.framework.deepspeed.zero, engine_, *gather_, secondary}, order, {}, false);
+  std::int64_t held = 0, most = 0;
+  const auto act = [&](std::span<const GatherAction> actions) {
+    GatherCall call;
+    for (const GatherAction& action : actions) {
+      coordinator.describe(action.bucket, call);
+      const std::int64_t received = gather_->bytes_of(call.set).received;
+      if (action.kind == GatherAction::Kind::settle) held -= received;
+      if (action.kind != GatherAction::Kind::gather) continue;
+      held += received;
+      for (const ParameterId p : call.set.ids) held += gather_->gathered_bytes(p);
+    }
+  };
+  std::vector<GatherAction> actions;
+  for (const ModuleEvent& event : order) {
+    actions.clear();
+    if (event.begins_pass) coordinator.begin_pass(actions);
+    if (event.release) {
+      for (const TensorId t : coordinator.release(event))
+        held -= gather_->gathered_bytes(coordinator.tensors().parameter(t));
+      continue;
+    }
+    coordinator.use(actions);
+    act(actions);
+    most = std::max(most, held - missing_bytes(event.module));
+  }
+  return most;
 }
 
 void FrozenWeights::add_residents(Program& program) const {
@@ -36,11 +75,11 @@ void FrozenWeights::add_residents(Program& program) const {
 }
 
 void FrozenWeights::begin_pass(ProgramBuilder& b) const {
-  if (gather_) b.alloc(Category::gathered_parameters, gather_->prefetch_bytes());
+  if (gather_) b.alloc(Category::gathered_parameters, ahead_);
 }
 
 void FrozenWeights::end_pass(ProgramBuilder& b) const {
-  if (gather_) b.free(Category::gathered_parameters, gather_->prefetch_bytes());
+  if (gather_) b.free(Category::gathered_parameters, ahead_);
 }
 
 std::int64_t FrozenWeights::missing_bytes(ModuleId id) const {

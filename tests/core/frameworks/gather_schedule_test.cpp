@@ -116,7 +116,7 @@ TEST(GatherSchedule, GathersAheadOnlyWhileThereIsRoom) {
 /// __params_to_release: after a module has run, its parameters stay if one of the modules that
 /// follow within the reuse distance needs them.
 void expect_reuse_by_brute_force(const Stage3& z, const std::vector<ModuleEvent>& order) {
-  ParameterCoordinator coordinator(z, order, {}, true);
+  ParameterCoordinator coordinator(z.divided(), order, {}, true);
   std::vector<GatherAction> actions;
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (!order[i].release) {
