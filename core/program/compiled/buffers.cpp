@@ -1,0 +1,55 @@
+// Where what a unit makes lies, and when its place is free for another tensor.
+#include "program/compiled/compiled_run.h"
+
+#include <algorithm>
+
+namespace shardplan::compiled {
+
+Category CompiledRun::category_of(NodeId id) const {
+  const Node& made = node(id);
+  if (made.logits) return Category::logits_and_loss;
+  // Copies of weights in the compute type.
+  const bool weight = made.inputs == 1 && node(made.in[0]).kind == NodeKind::input &&
+                      made.elements == node(made.in[0]).elements && !made.backward;
+  return weight ? Category::other : Category::activations;
+}
+
+void CompiledRun::store(NodeId id) {
+  const Node& made = node(id);
+  if (made.gradient_of != kNone) {
+    const ParameterId parameter = made.gradient_of;
+    const std::int64_t bytes =
+        view_.bytes_of(view_.parameter(parameter), view_.parameter_type(parameter));
+    writer_.emit(TapeEvent::Kind::gradient, Category::gradients, parameter,
+                 round_up(bytes, kAllocationUnit));
+    return;
+  }
+  if (storage_[at(id)] != kExternal) return;  // written over another
+  if (made.elements > 0) storage_[at(id)] = take(bytes_of(id), category_of(id));
+}
+
+/// A storage of that size that is to spare, or a new one.
+StorageId CompiledRun::take(std::int64_t bytes, Category category) {
+  const std::int64_t whole = round_up(bytes, kAllocationUnit);
+  const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == whole; };
+  const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
+  if (found == spare_.end()) return storages_.allocate(bytes, category, options_.pool);
+  const StorageId spare = *found;
+  spare_.erase(found);
+  return spare;
+}
+
+/// Inductor's wrapper keeps a buffer for the next tensor of its size where that does not raise the
+/// peak it expects (torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer). Where
+/// blocks are computed again that holds for all of them, from block to block.
+void CompiledRun::drop(NodeId id) {
+  StorageId& dropped = storage_[at(id)];
+  const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
+  if (own && !kept_[at(id)] && (keeps_buffers() || waits(storages_.of(dropped).bytes)))
+    spare_.push_back(dropped);
+  else
+    storages_.unref(dropped);
+  dropped = kExternal;
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,115 @@
+// One segment as torch.compile runs it, written as a tape: the walk over what is traced, pass by
+// pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "program/compiled/cuts.h"
+#include "program/compiled/module_hooks.h"
+#include "program/compiled/partition.h"
+#include "program/compiled/trace.h"
+#include "program/compiled/units.h"
+#include "program/tape/storages.h"
+#include "program/tape/writer.h"
+
+namespace shardplan::compiled {
+
+using tape::kExternal;
+using tape::StorageId;
+
+class CompiledRun {
+ public:
+  CompiledRun(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
+              DType input, TapeMode mode, const TapeOptions& options, TapeRun& run)
+      : mode_(mode),
+        run_(run),
+        view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
+        options_(options),
+        trace_(view_, trace_options(model)),
+        writer_(run, mode, false),
+        storages_(writer_, mode, 0),
+        storage_(trace_.graph.nodes.size(), kExternal),
+        pass_{{}, flags(), flags()},
+        hooks_(writer_, segment.graph,
+               options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {}
+
+  void run();
+
+ private:
+  std::vector<bool> flags() const { return std::vector<bool>(trace_.graph.nodes.size(), false); }
+  static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+  const Node& node(NodeId id) const { return trace_.graph.at(id); }
+  std::int64_t bytes_of(NodeId id) const {
+    return checked_mul(node(id).elements, size_of(node(id).type));
+  }
+  Category category_of(NodeId id) const;
+  void want(NodeId id) {
+    if (id != kNone) pass_.wanted[at(id)] = true;
+  }
+  /// A whole model is compiled with its caller's cast of what it returns. Of one graph that has no
+  /// pool it is counted outside, which is as much.
+  bool widens_inside() const {
+    return view_.graph().widens_outputs() &&
+           (options_.graph_parts != nullptr || options_.pool == Stream::graphs);
+  }
+  TraceOptions trace_options(const Model& model) const;
+  void begin_pass();
+  void forward();
+  void keep_tables();
+  void copy_returned();
+  void keep_read_by_linears();
+  void backward();
+  void begin_backward();
+  void end_backward();
+  void run_pass();
+  std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
+                                                  std::vector<std::size_t>& last);
+  bool is_eager_kernel(const Unit& unit) const {
+    return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
+  }
+  void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  /// The backward pass computes a whole block again.
+  bool keeps_buffers() const {
+    return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
+  }
+  /// A block's buffer waits for the next block's: the expected peak does not rise.
+  bool waits(std::int64_t bytes) const {
+    const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
+    return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
+  }
+  void hand_over(const Unit& unit);
+  void read_again(const Unit& unit);
+  void write_over(const Unit& unit, std::vector<NodeId>& dying);
+  tape::KernelList issued(tape::KernelList list, const Unit& unit);
+  void store(NodeId id);
+  StorageId take(std::int64_t bytes, Category category);
+  void drop(NodeId id);
+  void export_output();
+  void hold_to_end(NodeId id) {
+    const StorageId held = storage_[at(id)];
+    if (held != kExternal) run_.held.push_back(storages_.free_event(held));
+  }
+
+  TapeMode mode_;
+  TapeRun& run_;
+  tape::GraphView view_;
+  const TapeOptions& options_;
+  Trace trace_;
+  tape::TapeWriter writer_;
+  tape::Storages storages_;
+  std::vector<StorageId> storage_;  ///< by node
+  std::vector<bool> kept_;          ///< by node
+  StorageId zeros_ = kExternal;    ///< the gradient of what is returned, where its graph ends first
+  StorageId product_ = kExternal;  ///< kept for what the segment begins with
+  StorageId copied_ = kExternal;   ///< what a CUDA graph is given, for its first kernel
+  std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
+  Pass pass_;
+  bool in_backward_ = false;
+  std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
+  std::int32_t open_part_ = kNone;  ///< the graph that is being called
+  ModuleHooks hooks_;
+};
+
+}  // namespace shardplan::compiled
