@@ -11,6 +11,7 @@
 #include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
+#include "program/compiled/trials.h"
 #include "program/compiled/units.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/storages.h"
@@ -34,6 +35,7 @@ class CompiledRun {
         trace_(view_, trace_options(model)),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
+        trials_(writer_, options.l2_cache_bytes),
         storage_(trace_.graph.nodes.size(), kExternal),
         pass_{{}, flags(), flags()},
         hooks_(writer_, segment.graph,
@@ -63,7 +65,6 @@ class CompiledRun {
   void forward();
   void keep_tables();
   void copy_returned();
-  void keep_read_by_linears();
   void backward();
   void begin_backward();
   void end_backward();
@@ -103,6 +104,7 @@ class CompiledRun {
   Trace trace_;
   tape::TapeWriter writer_;
   tape::Storages storages_;
+  KernelTrials trials_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node
   StorageId zeros_ = kExternal;    ///< the gradient of what is returned, where its graph ends first
@@ -159,21 +161,13 @@ void CompiledRun::run() {
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
-  if (mode_ == TapeMode::keep && view_.regime().zero3_linear) keep_read_by_linears();
+  if (mode_ == TapeMode::keep && view_.regime().zero3_linear)
+    keep_read_by_linears(trace_.graph, view_.graph(), kept_);
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
   run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
-}
-
-/// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
-void CompiledRun::keep_read_by_linears() {
-  for (const Node& made : trace_.graph.nodes) {
-    if (made.kind != NodeKind::product || made.backward || made.op == kNone) continue;
-    if (view_.graph().ops()[static_cast<std::size_t>(made.op)].kind == OpKind::linear)
-      kept_[at(made.in[0])] = true;
-  }
 }
 
 /// The rotation between graphs is a function of autograd's, which keeps its tables.
@@ -402,7 +396,9 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
   if (const Op* loss = fused_loss(view_, trace_, unit))
-    allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_);
+    allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_,
+                  [&](std::int64_t chunk) { trials_.time(trace_.graph, unit, chunk); });
+  if (!unit.call) trials_.time(trace_.graph, unit, 0);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
