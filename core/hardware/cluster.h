@@ -44,8 +44,9 @@ struct Gpu {
   std::vector<std::string> stated_abilities;   ///< keys of those that the job states
   std::string abilities_like;                  ///< the architecture that they are assumed from
   std::optional<std::int64_t> multiprocessors;
-  std::string memory_type;                  ///< "HBM2e"
-  Bytes capacity;                           ///< what nvidia-smi lists as total
+  std::optional<std::int64_t> l2_cache_bytes;  ///< as the driver states it
+  std::string memory_type;                     ///< "HBM2e"
+  Bytes capacity;                              ///< what nvidia-smi lists as total
   Bytes usable;                             ///< what a process can allocate: cudaMemGetInfo's total
   Source usable_source = Source::measured;  ///< assumed where the catalogue marks it unverified
   std::optional<double> memory_bandwidth;

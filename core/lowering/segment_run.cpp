@@ -149,6 +149,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   const bool late = framework.makes_workspace_late(plan) && plan.trainer->starts_cold;
   if (options.last_segment && late) options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
+  options.l2_cache_bytes = plan.cluster.gpu.l2_cache_bytes.value_or(0);
   const Gpu& gpu = plan.cluster.gpu;
   const auto& peak = gpu.peak[regime.compute == DType::f32 ? PeakRate::fp32 : PeakRate::bf16];
   if (peak && gpu.memory_bandwidth) options.product_balance = *peak / *gpu.memory_bandwidth;

@@ -222,6 +222,10 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         emit_blocks();
         e.kind == TapeEvent::Kind::drain ? drain(b, pending, e.id) : b.makes_workspace(e.bytes);
         break;
+      case TapeEvent::Kind::timed:
+        emit_blocks();
+        b.times_kernel(e.id, e.bytes);
+        break;
     }
   }
   emit_blocks();

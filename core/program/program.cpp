@@ -109,6 +109,17 @@ void ProgramBuilder::in_first_step(std::vector<Event> events) {
   program_.once.back().makes_residents = false;
 }
 
+void ProgramBuilder::times_kernel(std::int32_t id, std::int64_t bytes) {
+  if (!timed_.insert(id).second) return;
+  Event made;
+  made.category = Category::workspace;
+  made.bytes = bytes;
+  Event gone = made;
+  gone.kind = Event::Kind::free;
+  in_first_step({made, gone});
+  program_.once.back().first_time = true;
+}
+
 void ProgramBuilder::makes_workspace(std::int64_t bytes) {
   Event e;
   e.category = Category::workspace;

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -128,6 +129,7 @@ struct EventsOfOneStep {
   bool makes_residents = true;  ///< in the first step: what they allocate is there from then on
   std::int64_t workspace = 0;   ///< what they allocate is one of the workspaces of so many bytes
   Chance chance = Chance::none;
+  bool first_time = false;  ///< in the first iteration of what repeats there alone
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -256,6 +258,8 @@ class ProgramBuilder {
   void makes_workspace(std::int64_t bytes);
   /// Here the first step does what `events` list; nothing of it stays.
   void in_first_step(std::vector<Event> events);
+  /// The first time that kernel `id` is met, a block of so many bytes comes and goes.
+  void times_kernel(std::int32_t id, std::int64_t bytes);
   void add(const Event& event) { program_.events.push_back(event); }
   /// The allocation or free that was added last is none of the first step's.
   void after_first_step() { program_.events.back().after_first_step = true; }
@@ -305,6 +309,7 @@ class ProgramBuilder {
 
  private:
   Program& program_;
+  std::set<std::int32_t> timed_;  ///< kernels
 };
 
 }  // namespace shardplan

@@ -63,6 +63,8 @@ struct TapeEvent {
     host_waits,       ///< the host reads a result: it goes on when the GPU has done all so far
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
     workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
+    /// Where it first stands, the compiler times kernel `id` and clears a cache with `bytes`.
+    timed,
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
@@ -263,6 +265,8 @@ struct TapeOptions {
   Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
+  /// Of the GPU: of its L2 cache; 0: not known.
+  std::int64_t l2_cache_bytes = 0;
   /// Of the GPU: FLOP of products for each byte that its memory brings; 0: not known.
   double product_balance = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the

@@ -69,6 +69,7 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         break;
       case Kind::by_chance:
       case Kind::only_in_step:
+      case Kind::first_time:
       case Kind::not_in_step:
         enter(row);
         break;
@@ -148,7 +149,8 @@ void BlockRun::enter(const BlockRow& row) {
   const bool by_chance = row.kind == BlockRow::Kind::by_chance;
   const bool named = row.amount == (by_chance ? static_cast<std::int64_t>(chance_) : step_);
   const bool only = row.kind != BlockRow::Kind::not_in_step;
-  at_ = named == only ? at_ + 1 : static_cast<std::size_t>(row.number);
+  const bool late = row.kind == BlockRow::Kind::first_time && repeats_ > 0;
+  at_ = named == only && !late ? at_ + 1 : static_cast<std::size_t>(row.number);
 }
 
 void BlockRun::end_phase() {
@@ -287,9 +289,11 @@ void BlockRun::end_repeat() {
   Loop& loop = loops_.back();
   if (loop.left > 0) {
     --loop.left;
+    if (!std::exchange(loop.again, true)) ++repeats_;
     at_ = loop.begin;
     return;
   }
+  if (loop.again) --repeats_;
   loops_.pop_back();
   ++at_;
 }

@@ -70,6 +70,7 @@ class BlockRun {
   struct Loop {
     std::size_t begin = 0;  ///< the first row of the body
     std::int64_t left = 0;  ///< iterations after this one
+    bool again = false;     ///< this is not the first
   };
   /// A block that was freed when its user had work up to `until`.
   struct Used {
@@ -121,7 +122,8 @@ class BlockRun {
   double shift_;
   Chance chance_;
   std::vector<std::vector<Live>> stacks_;
-  std::vector<Loop> loops_;                      ///< those under way, the outermost first
+  std::vector<Loop> loops_;   ///< those under way, the outermost first
+  std::int64_t repeats_ = 0;  ///< of them those that are past the first iteration
   std::array<std::deque<Used>, kStreams> used_;  ///< by Stream: blocks that wait for it
   std::vector<Marks> marks_;                     ///< by name
   double earliest_ = kNever;                     ///< of all in used_

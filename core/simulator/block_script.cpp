@@ -161,7 +161,8 @@ class ScriptWriter {
           const bool chance = once.chance != Chance::none;
           const std::size_t there =
               chance ? add(Kind::by_chance, 0, static_cast<std::int64_t>(once.chance)) : 0;
-          const std::size_t only = add(Kind::only_in_step, 0, once.step);
+          const std::size_t only =
+              add(once.first_time ? Kind::first_time : Kind::only_in_step, 0, once.step);
           write_list(once.events);
           close(only);
           if (chance) close(there);

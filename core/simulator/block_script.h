@@ -24,6 +24,7 @@ struct BlockRow {
     repeat,        ///< the rows before row `number` happen `amount` times
     end_repeat,    ///< the last of them
     only_in_step,  ///< the rows before row `number` belong to step `amount` alone
+    first_time,    ///< the same, and to the first iteration of every repetition around them
     not_in_step,   ///< the same of all other steps
     by_chance,     ///< the rows before row `number` happen where Chance is `amount`
     empty_cache,   ///< cached segments are given back

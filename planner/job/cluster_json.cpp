@@ -27,6 +27,7 @@ Json gpu_json(const Gpu& gpu) {
            {"memory_bytes", gpu.capacity.count()},
            {"usable_bytes", gpu.usable.count()}};
   if (gpu.multiprocessors) out["multiprocessors"] = *gpu.multiprocessors;
+  if (gpu.l2_cache_bytes) out["l2_cache_bytes"] = *gpu.l2_cache_bytes;
   set(out, "memory_bandwidth", gpu.memory_bandwidth);
   out["peak_flops"] = peak_json(gpu.peak);
   set(out, "nvlink_bandwidth", gpu.nvlink_bandwidth);

@@ -78,6 +78,7 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
                     100 * ratio, gpu.name));
   }
   gpu.multiprocessors = in.integer("multiprocessors", 1);
+  gpu.l2_cache_bytes = in.integer("l2_cache_bytes", 1);
   gpu.memory_bandwidth = rate(in, "memory_bandwidth");
   gpu.peak = read_peak(in);
   gpu.nvlink_bandwidth = rate(in, "nvlink_bandwidth");

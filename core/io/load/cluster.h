@@ -10,10 +10,11 @@
 //   {"name": "4xA100-40GB", "host_memory_bytes": 549755813888}: the short text, and more
 //
 // `gpu` is a catalogue name, a memory size or an object of its own: {"name", "memory_bytes",
-// "usable_bytes", "multiprocessors", "memory_bandwidth", "peak_flops": {"bf16", ...},
-// "nvlink_bandwidth", "pcie_bandwidth", "tdp_watts", "arch", "compute_capability"}. Everything but
-// memory_bytes may be left out. `interconnect` is a link of the catalogue ("InfiniBand-NDR-400") or
-// an object whose two values are bytes per second of one GPU and one direction, or names of links.
+// "usable_bytes", "multiprocessors", "l2_cache_bytes", "memory_bandwidth", "peak_flops": {"bf16",
+// ...}, "nvlink_bandwidth", "pcie_bandwidth", "tdp_watts", "arch", "compute_capability"}.
+// Everything but memory_bytes may be left out. `interconnect` is a link of the catalogue
+// ("InfiniBand-NDR-400") or an object whose two values are bytes per second of one GPU and one
+// direction, or names of links.
 #pragma once
 
 #include <optional>

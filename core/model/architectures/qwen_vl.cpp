@@ -158,19 +158,23 @@ ValueId tower_layer(Graph& g, const QwenTower& t, const QwenLayers& l, Attention
                              .causal = false,
                              .within = l.whole ? 0 : t.within(),
                              .one_by_one = true};
-  const ValueId fused = apply(g, l.qkv, tower_norm(g, t, l.norm1, x));
+  const ValueId read = tower_norm(g, t, l.norm1, x);
+  const ValueId fused = apply(g, l.qkv, read);
   Rotation turn = rotation(g, tables, Scale::patches);
   turn.upcast = turn.cast_back = true;
   ValueId q = slice(g, fused, t.width), k = slice(g, fused, t.width);
   rotate_both(g, turn, q, t.heads, k, t.heads, shape.head_dim);
   const ValueId v = slice(g, fused, t.width);
   // The pieces' results are joined, even where there is one.
-  const ValueId mixed = g.map(OpKind::copy, attention(g, kind, shape, q, k, v));
-  const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, mixed));
+  const ValueId pieces = attention(g, kind, shape, q, k, v);
+  const ValueId attended = apply(g, l.out, g.map(OpKind::copy, pieces));
+  for (const ValueId local : {read, q, k, v, pieces}) g.hold(local, attended);
+  const ValueId middle = g.map(OpKind::add, x, attended);
   const ValueId normal = tower_norm(g, t, l.norm2, middle);
   const ValueId delta = l.gated
                             ? gated_mlp(g, *l.gated, t.activation, normal)
                             : apply(g, l.down, activate(g, t.activation, apply(g, l.up, normal)));
+  g.hold(normal, delta);
   return g.map(OpKind::add, middle, delta);
 }
 

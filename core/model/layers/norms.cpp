@@ -34,7 +34,9 @@ ValueId gemma_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weight
 
 ValueId wide_rms_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
   const ValueId normal = normal_of(g, m, g.map(OpKind::to_f32, x));
-  return g.map(OpKind::to_like, g.times(weight_of(g, m, weights), normal), x);
+  const ValueId out = g.map(OpKind::to_like, g.times(weight_of(g, m, weights), normal), x);
+  g.hold(normal, out);  // the call's own name for it
+  return out;
 }
 
 ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {

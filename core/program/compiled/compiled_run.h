@@ -10,6 +10,7 @@
 #include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
+#include "program/compiled/trials.h"
 #include "program/compiled/units.h"
 #include "program/tape/storages.h"
 #include "program/tape/writer.h"
@@ -30,6 +31,7 @@ class CompiledRun {
         trace_(view_, trace_options(model)),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
+        trials_(writer_, options.l2_cache_bytes),
         storage_(trace_.graph.nodes.size(), kExternal),
         pass_{{}, flags(), flags()},
         hooks_(writer_, segment.graph,
@@ -59,7 +61,6 @@ class CompiledRun {
   void forward();
   void keep_tables();
   void copy_returned();
-  void keep_read_by_linears();
   void backward();
   void begin_backward();
   void end_backward();
@@ -99,6 +100,7 @@ class CompiledRun {
   Trace trace_;
   tape::TapeWriter writer_;
   tape::Storages storages_;
+  KernelTrials trials_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node
   StorageId zeros_ = kExternal;    ///< the gradient of what is returned, where its graph ends first

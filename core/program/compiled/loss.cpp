@@ -17,7 +17,8 @@ const Op* fused_loss(const tape::GraphView& view, const Trace& trace, const Unit
   return result ? &op : nullptr;
 }
 
-void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages) {
+void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages,
+                   const std::function<void(std::int64_t)>& time) {
   const tape::LossChunks chunks(view, op);
   const auto allocate = [&](std::int64_t elements, DType type) {
     return storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss);
@@ -32,6 +33,7 @@ void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::St
     const bool first_one = logits.empty();
     if (first_one || (trains && !cut))
       logits.push_back(allocate(checked_mul(rows, chunks.vocabulary), view.regime().compute));
+    time(first / chunks.chunk);
     if (first_one || !trains || !cut)
       results.push_back(allocate(checked_mul(rows, chunks.width), view.state(op.in[0]).dtype));
   }

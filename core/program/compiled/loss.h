@@ -1,6 +1,8 @@
 // What Liger's fused loss needs while it runs in graphs that Dynamo makes of it.
 #pragma once
 
+#include <functional>
+
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
 #include "program/tape/graph_view.h"
@@ -20,6 +22,8 @@ const Op* fused_loss(const tape::GraphView& view, const Trace& trace, const Unit
 /// that is returned take turns. A head that is frozen has no such products: the chunks' logits take
 /// turns, as in an eager step. So they do where the graph is `cut` at buckets, each product by a
 /// weight that trains apart from the next one. Seen in its wrappers.
-void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages);
+/// `time`: called with the number of each chunk, whose kernel is one of its own.
+void allocate_loss(const tape::GraphView& view, const Op& op, bool cut, tape::Storages& storages,
+                   const std::function<void(std::int64_t)>& time);
 
 }  // namespace shardplan::compiled

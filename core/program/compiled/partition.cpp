@@ -188,4 +188,12 @@ std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, Nod
   return Partitioner(graph, first_backward, returned).kept();
 }
 
+void keep_read_by_linears(const JointGraph& joint, const Graph& graph, std::vector<bool>& kept) {
+  for (const Node& made : joint.nodes) {
+    if (made.kind != NodeKind::product || made.backward || made.op == kNone) continue;
+    if (graph.ops()[static_cast<std::size_t>(made.op)].kind == OpKind::linear)
+      kept[static_cast<std::size_t>(made.in[0])] = true;
+  }
+}
+
 }  // namespace shardplan::compiled

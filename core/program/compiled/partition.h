@@ -20,4 +20,7 @@ std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward
 
 std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned);
 
+/// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
+void keep_read_by_linears(const JointGraph& joint, const Graph& graph, std::vector<bool>& kept);
+
 }  // namespace shardplan::compiled

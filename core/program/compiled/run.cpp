@@ -36,21 +36,13 @@ void CompiledRun::run() {
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
-  if (mode_ == TapeMode::keep && view_.regime().zero3_linear) keep_read_by_linears();
+  if (mode_ == TapeMode::keep && view_.regime().zero3_linear)
+    keep_read_by_linears(trace_.graph, view_.graph(), kept_);
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
   run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
-}
-
-/// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
-void CompiledRun::keep_read_by_linears() {
-  for (const Node& made : trace_.graph.nodes) {
-    if (made.kind != NodeKind::product || made.backward || made.op == kNone) continue;
-    if (view_.graph().ops()[static_cast<std::size_t>(made.op)].kind == OpKind::linear)
-      kept_[at(made.in[0])] = true;
-  }
 }
 
 /// The rotation between graphs is a function of autograd's, which keeps its tables.

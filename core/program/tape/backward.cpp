@@ -191,12 +191,14 @@ void BackwardPass::linear(const Op& op) {
     const StorageId int8 = widened_int8(p_, op);
     dx = p_.gradients.allocate_like(in, low);
     p_.storages.unref(int8);
+    operands.end_product();
   }
   ask_for_workspace();
   if (op.kept != kNone) p_.writer.wait();
   if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);
   p_.storages.unref(place);
   if (!weight_first || place != kExternal) weight_of_linear(op, low);
+  operands.end_product();
   p_.storages.unref(gathered);
   bias_of_linear(op);
   if (!input_grad) return;

@@ -109,8 +109,10 @@ void ForwardPass::compute(std::size_t i) {
   ValueState& out = p_.view.state(op.out);
   p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
   // Autocast casts a call's arguments from the last to the first.
-  if (op.kind == OpKind::linear)
-    cast_weight(i, GraphView::reads(op, 0) && p_.view.state(op.in[0]).needs_grad);
+  const StorageId weight =
+      op.kind == OpKind::linear
+          ? cast_weight(i, GraphView::reads(op, 0) && p_.view.state(op.in[0]).needs_grad)
+          : kExternal;
   Operands read = read_inputs(op);
   const DType type = read.count > 0 ? read.type[0] : out.dtype;
   if (p_.view.is_masked(op)) repeat_heads(op, read);
@@ -157,6 +159,7 @@ void ForwardPass::compute(std::size_t i) {
   if (blocks) attend_blocks_forward(p_, op);
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
+  p_.storages.unref(weight);
   p_.storages.unref(places);
   p_.storages.unref(mask);
   p_.storages.unref(straight);
@@ -242,27 +245,26 @@ void ForwardPass::repeat_heads(const Op& op, Operands& read) {
 
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
 /// outermost autocast ends, and the node keeps one while its input needs a gradient.
-void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
+StorageId ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
   const Op& op = p_.graph().ops()[i];
   const Parameter& w = p_.view.parameter(op.weight);
   const Regime& regime = p_.view.regime();
-  if (!p_.view.casts_weight(op)) return;
+  if (!p_.view.casts_weight(op)) return kExternal;
   const std::int64_t bytes = p_.view.bytes_of(w, regime.compute);
   const Kernel cast = weight_cast_kernel(w, p_.view.parameter_type(op.weight), regime.compute);
   if (regime.zero3_linear) {
     p_.writer.launch(cast);
-    p_.storages.unref(p_.storages.allocate(bytes, Category::other));
-    return;
+    return p_.storages.allocate(bytes, Category::other);
   }
   StorageId copy = p_.casts.find(op.weight);
-  if (w.trainable && p_.options.casts_given) return;
+  if (w.trainable && p_.options.casts_given) return kExternal;
   if (copy == kExternal) {
     copy = p_.storages.allocate(bytes, Category::other);
     p_.writer.launch(cast);
     if (w.trainable) p_.casts.add(op.weight, copy);
   }
   if (p_.keeps() && input_needs_grad) p_.saved.save(i, copy);
-  if (!w.trainable) p_.storages.unref(copy);
+  return w.trainable ? kExternal : copy;
 }
 
 void ForwardPass::launch(const Op& op, DType type) {

@@ -35,7 +35,8 @@ class ForwardPass {
   void compute(std::size_t i);
   Operands read_inputs(const Op& op);
   StorageId contiguous(const Op& op, std::size_t k, DType type);
-  void cast_weight(std::size_t i, bool input_needs_grad);
+  /// The copy that nothing but the call holds, if there is one.
+  StorageId cast_weight(std::size_t i, bool input_needs_grad);
   void repeat_heads(const Op& op, Operands& read);
   void launch(const Op& op, DType type);
   void hold_input(const Op& op, StorageId input);

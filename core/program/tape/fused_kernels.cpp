@@ -219,13 +219,50 @@ void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
   p.gradients.give_parameter(op.bias);
 }
 
+namespace {
+
+/// One chunk's products. Operands in other types than the products' are cast for each: from the
+/// last argument to the first, save for autocast's own copy of the weight.
+void run_chunk(Parts& p, const Op& op, const LossChunks& chunks) {
+  const GraphView& view = p.view;
+  const DType compute = view.regime().compute;
+  const bool casts = casts_head(view, op);
+  const bool casts_weight = casts && view.parameter_type(op.weight) != compute;
+  const bool input = p.keeps() && view.state(op.in[0]).needs_grad;
+  const auto weight = [&] {
+    if (!casts_weight) return kExternal;
+    return p.storages.allocate(view.bytes_of(view.parameter(op.weight), compute),
+                               Category::workspace);
+  };
+  const auto rows = [&](bool there, std::int64_t width) {
+    if (!there) return kExternal;
+    return p.storages.allocate(checked_mul(checked_mul(chunks.chunk, width), size_of(compute)),
+                               Category::logits_and_loss);
+  };
+  const bool casts_rows = casts && view.state(op.in[0]).dtype != compute;
+  const StorageId turned = weight();
+  const StorageId read = rows(casts_rows, chunks.width);
+  const StorageId logits = rows(true, chunks.vocabulary);
+  p.storages.unref(read);
+  p.storages.unref(turned);
+  if (input && casts) {
+    cache_head(p, op);
+    const StorageId copy = p.casts.find(op.weight) == kExternal ? weight() : kExternal;
+    p.storages.unref(rows(true, chunks.width));  // written to its place in the gradient
+    p.storages.unref(copy);
+  }
+  if (input && view.trains(op.weight)) p.storages.unref(rows(casts_rows, chunks.width));
+  p.storages.unref(logits);
+}
+
+}  // namespace
+
 void fused_loss_forward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
   if (op.fused->tile.tokens > 0) return tiled_loss_forward(p, i);
   if (op.fused->part_bytes > 0) return loss_parts_forward(p, i);
   const GraphView& view = p.view;
   const LossChunks chunks(view, op);
-  const DType compute = view.regime().compute;
   const Parameter& head = view.parameter(op.weight);
   const auto logits_and_loss = [&](std::int64_t elements, DType type) {
     return p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss);
@@ -241,15 +278,9 @@ void fused_loss_forward(Parts& p, std::size_t i) {
     results.take(p.storages.allocate(view.bytes_of(head, view.parameter_type(op.weight)),
                                      Category::gradients));
   const StorageId losses = logits_and_loss(chunks.tokens, DType::f32);
-  const StorageId logits = logits_and_loss(checked_mul(chunks.chunk, chunks.vocabulary), compute);
-  if (casts_head(view, op)) {
-    const StorageId rows = logits_and_loss(checked_mul(chunks.chunk, chunks.width), compute);
-    if (chunks.count() > 1) cache_head(p, op);  // by the chunk before
-    p.storages.unref(p.storages.allocate(view.bytes_of(head, compute), Category::workspace));
-    cache_head(p, op);
-    p.storages.unref(rows);
-  }
-  p.storages.unref(logits);
+  // The third chunk and later ones find what the second has found.
+  const std::int64_t unlike = casts_head(view, op) ? std::min<std::int64_t>(chunks.count(), 2) : 1;
+  for (std::int64_t k = 0; k < unlike; ++k) run_chunk(p, op, chunks);
   p.storages.unref(losses);
   p.storages.unref(labels);
   results.end();

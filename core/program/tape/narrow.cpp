@@ -1,5 +1,7 @@
 #include "program/tape/narrow.h"
 
+#include <utility>
+
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -19,6 +21,7 @@ Issue first_of(const ProductRecipe& recipe, Issue otherwise) {
 }  // namespace
 
 NarrowOperands::~NarrowOperands() {
+  end_product();
   for (const StorageId id : held_) p_.storages.unref(id);
 }
 
@@ -34,8 +37,8 @@ std::int64_t NarrowOperands::pack(std::int64_t elements, bool keeps) {
   return recipe_.block == 0 ? packed : packed + allocate(ceil_div(elements, recipe_.block));
 }
 
-void NarrowOperands::cast(std::int64_t elements, DType type, Issue first) {
-  if (recipe_.cast == OperandCast::eager) return cast_eagerly(elements, type, first);
+void NarrowOperands::cast(std::int64_t elements, DType type, Issue first, Layout layout) {
+  if (recipe_.cast == OperandCast::eager) return cast_eagerly(elements, type, first, layout);
   const std::int64_t bytes = checked_mul(elements, size_of(type)) + pack(elements, false);
   p_.writer.launch(memory_kernel(KernelKind::elementwise, first, type, static_cast<double>(bytes),
                                  static_cast<double>(elements)));
@@ -78,7 +81,7 @@ void NarrowOperands::scale_result(std::int64_t elements) {
       memory_kernel(KernelKind::strided, Issue::nested, DType::f32, 2 * kWide * count, count));
 }
 
-void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first) {
+void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first, Layout layout) {
   const auto count = static_cast<double>(elements);
   const auto width = static_cast<double>(size_of(type));
   const auto allocate = [&](std::int64_t bytes_each) {
@@ -87,24 +90,30 @@ void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first
   const auto launch = [&](KernelKind kind, Issue issue, double bytes_each) {
     p_.writer.launch(memory_kernel(kind, issue, type, bytes_each * count, count));
   };
-  // The largest magnitude, and from it the scale: numbers or rows of them.
-  p_.storages.unref(allocate(size_of(type)));
+  // The largest magnitude, and from it the scale: numbers or rows of them. The largest of all
+  // (ReduceAllOps.cpp, max) is looked for in a contiguous copy.
+  const StorageId magnitudes = allocate(size_of(type));
   launch(KernelKind::elementwise, first, 2 * width);
+  if (layout == Layout::turned && !recipe_.by_rows) {
+    p_.storages.unref(allocate(size_of(type)));
+    launch(KernelKind::strided, Issue::nested, 2 * width);
+  }
+  p_.storages.unref(magnitudes);
   launch(KernelKind::row_reduction, Issue::nested, width);
   // Of rows it is rounded to a power of two: a logarithm, its floor and an exponential.
   const std::int32_t scale_kernels = recipe_.by_rows ? 8 : 5;
   Kernel scale = memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 64, 8);
   scale.calls = scale_kernels;
   p_.writer.launch(scale);
-  const StorageId wide = allocate(kWide);
+  const bool copies = type != DType::f32;
+  const StorageId wide = copies ? allocate(kWide) : kExternal;
+  if (copies) launch(KernelKind::strided, Issue::nested, width + kWide);
   const StorageId scaled = allocate(kWide);
-  p_.storages.unref(wide);
+  if (copies) p_.storages.unref(wide);
   const StorageId clamped = allocate(kWide);
   held_.push_back(allocate(1));
   p_.storages.unref(clamped);
   p_.storages.unref(scaled);
-  launch(type == DType::f32 ? KernelKind::elementwise : KernelKind::strided, Issue::nested,
-         type == DType::f32 ? 0 : width + kWide);
   launch(KernelKind::elementwise, Issue::nested, 2 * kWide);
   launch(KernelKind::elementwise, Issue::nested, 2 * kWide);
   launch(KernelKind::elementwise, Issue::nested, kWide + 1);
@@ -112,9 +121,13 @@ void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first
 
 void NarrowOperands::turn(std::int64_t elements) {
   if (recipe_.cast != OperandCast::eager) return;
-  p_.storages.unref(p_.storages.allocate(elements, Category::workspace));
+  turned_.push_back(p_.storages.allocate(elements, Category::workspace));
   p_.writer.launch(memory_kernel(KernelKind::strided, Issue::nested, DType::e4m3,
                                  2 * static_cast<double>(elements), static_cast<double>(elements)));
+}
+
+void NarrowOperands::end_product() {
+  for (const StorageId id : std::exchange(turned_, {})) p_.storages.unref(id);
 }
 
 void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool has_input) {
@@ -125,7 +138,7 @@ void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool
   const ProductRecipe& recipe = view.recipe();
   if (recipe.cast != OperandCast::kept) {
     operands.cast(inputs, input, first_of(recipe, Issue::python));
-    if (!view.has_narrow_weight(op)) operands.cast(weights, weight, Issue::nested);
+    if (!view.has_narrow_weight(op)) operands.cast(weights, weight, Issue::nested, Layout::turned);
     return;
   }
   if (!has_input && op.kept == kNone) {
@@ -146,7 +159,8 @@ void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& opera
     return operands.cast_both(results, type, Issue::autograd, 0);
   operands.cast(results, type, first_of(view.recipe(), Issue::autograd));
   if (!view.has_narrow_weight(op))
-    operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
+    operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested,
+                  Layout::turned);
   operands.turn(view.parameter(op.weight).numel);
   operands.scale_result(elements_of(view, op.in[0]));
 }

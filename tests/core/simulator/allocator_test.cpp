@@ -191,6 +191,27 @@ Program two_tensor_step() {
   return program;
 }
 
+// Three layers keep 16 MiB each. The first one's kernel is timed beside 50 MiB, of which the second
+// and third layer take parts.
+TEST(SimulateReserved, TimesAKernelWhereItFirstRuns) {
+  Program program;
+  ProgramBuilder b(program);
+  b.begin_phase(Phase::forward);
+  b.begin_repeat(3);
+  b.alloc_named(Category::activations, 16 * kMiB, 1);
+  b.times_kernel(7, 50 * kMiB);
+  b.end_repeat();
+  b.times_kernel(7, 50 * kMiB);
+  b.end_phase(Phase::forward);
+  b.begin_phase(Phase::backward);
+  b.begin_repeat(3);
+  b.free_named(Category::activations, 16 * kMiB, 1);
+  b.end_repeat();
+  b.end_phase(Phase::backward);
+  EXPECT_EQ(program.once.size(), 1U);
+  EXPECT_EQ(simulate_reserved(program).reserved, (16 + 50) * kMiB);
+}
+
 // The states come when the first step's activations are cached: two 16 MiB segments cannot hold
 // them, so they take 40 MiB of their own, and the second step finds its activations' segments free.
 TEST(SimulateReserved, MakesStatesInTheFirstStep) {

@@ -84,6 +84,7 @@ CatalogGpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog) {
   gpu.compute_capability = in.text("compute_capability").value_or("");
   take_abilities(gpu, in, catalog);
   gpu.multiprocessors = in.integer("multiprocessors", 1);
+  if (const auto cache = in.integer("l2_cache_mib", 1)) gpu.l2_cache_bytes = *cache * kMiB;
   gpu.memory_type = required_text(in, "memory_type");
   gpu.capacity = Bytes(in.integer("memory_driver_mib", 1).value_or(0)) * kMiB;
   gpu.usable = read_usable(in).value_or(Bytes(0));

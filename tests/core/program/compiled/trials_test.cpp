@@ -38,5 +38,31 @@ TEST(Trials, AFrozenHeadHasNoProductOfItsOwnGradient) {
   EXPECT_TRUE(trial_events({}).empty());
 }
 
+/// Of kernels that read one tensor and write another.
+std::vector<TapeEvent> timed(std::int64_t cache, const std::vector<std::int64_t>& elements) {
+  TapeRun run;
+  tape::TapeWriter writer(run, TapeMode::keep, false);
+  KernelTrials trials(writer, cache);
+  for (const std::int64_t count : elements) {
+    JointGraph graph;
+    graph.nodes.resize(2);
+    for (Node& node : graph.nodes) node.elements = count;
+    trials.time(graph, {.reads = {0}, .writes = {1}, .span = count}, 0);
+  }
+  return run.forward;
+}
+
+TEST(KernelTrials, AreAsLargeAsTheCacheAndNameKernelsByWhatTheyMove) {
+  const std::vector<TapeEvent> events = timed(50 * kMiB, {1000, 2000, 1000});
+  ASSERT_EQ(events.size(), 3U);
+  for (const TapeEvent& e : events) {
+    EXPECT_EQ(e.kind, TapeEvent::Kind::timed);
+    EXPECT_EQ(e.bytes, 50 * kMiB);
+  }
+  EXPECT_EQ(events[0].id, events[2].id);
+  EXPECT_NE(events[0].id, events[1].id);
+  EXPECT_TRUE(timed(0, {1000}).empty());
+}
+
 }  // namespace
 }  // namespace shardplan::compiled
