@@ -93,7 +93,7 @@ struct HostRates {
                                       11e-6,  6e-6,   150e-6, 130e-6};  ///< by Issue
   double launch_wait = 9e-6;  ///< where a launch waits for its kernel: beside the kernel's time
   double empty = 0.4;         ///< share of that for a call that starts nothing: a view
-  double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off
+  double no_grad = 0.8;       ///< share of the seconds where autograd is off (asks_autograd)
   double collective_seconds = 40e-6;
   double phase_seconds = 2e-3;  ///< before the first kernel of a phase
   /// Of a node's CPUs together.

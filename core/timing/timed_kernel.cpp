@@ -43,7 +43,8 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
 double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
   if (k.recorded) return 0;
   const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
-  const double share = view ? host.empty : 1;
+  const double graph = k.no_grad && asks_autograd(k.issue) ? host.no_grad : 1;
+  const double share = graph * (view ? host.empty : 1);
   const double wait = waits && launches(k) ? host.launch_wait : 0;
   return share * host.seconds[static_cast<std::size_t>(k.issue)] + wait;
 }

@@ -76,6 +76,22 @@ TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {
   EXPECT_EQ(more(kernel(KernelKind::multi_tensor, Issue::listed), plan), 0);
 }
 
+/// A checkpoint that enters autograd again runs its block without a graph first.
+TEST(KernelInStep, IsStartedSoonerWhereAutogradIsOff) {
+  const Plan plan = plan_of_round_gpu();
+  TimeRates rates;
+  rates.host.no_grad = 0.5;
+  const auto issue = [&](Issue how, bool off) {
+    Kernel k = kernel(KernelKind::elementwise, how);
+    k.no_grad = off;
+    std::vector<TimedKernel> timed;
+    time_kernels(std::vector<Kernel>{k}, plan, rates, timed);
+    return timed.front().sequence.issue;
+  };
+  EXPECT_DOUBLE_EQ(issue(Issue::linear, true), issue(Issue::linear, false) / 2);
+  EXPECT_DOUBLE_EQ(issue(Issue::module, true), issue(Issue::module, false));
+}
+
 TEST(KernelInStep, DoesNotWaitInAReplayedGraph) {
   Plan plan = plan_of_round_gpu();
   plan.compile = Compile{.mode = CompileMode::reduce_overhead};
