@@ -64,11 +64,6 @@ enum class Issue : std::uint8_t {
 };
 inline constexpr std::size_t kIssues = 25;
 
-/// Calls of a forward pass that take less of the host where autograd is off.
-inline bool asks_autograd(Issue issue) {
-  return issue == Issue::python || issue == Issue::nested || issue == Issue::linear;
-}
-
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);
 
@@ -83,7 +78,6 @@ struct Kernel {
   bool adds = false;        ///< product: to what is there, which it reads
   bool sums_rows = false;   ///< product: of two matrices by their rows, as a weight's gradient
   bool recorded = false;    ///< inside a CUDA graph, which starts it: the host does not
-  bool no_grad = false;     ///< autograd is off where it is called
   std::int32_t calls = 1;   ///< alike, one after the other
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   double bytes = 0;     ///< read and written, of one call

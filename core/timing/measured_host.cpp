@@ -12,21 +12,24 @@ namespace {
 /// By how much a step's host times grow where a Python call's grows by its whole. On shared hosts a
 /// call takes 0.9 or 1.9 µs, and changes between the two within a run; PyTorch's steps hardly
 /// change with it (tests/accuracy/measure/cases/host_beside_h200_*.json and
-/// host_drawn_h200_1gpu.json, 38 runs on H200, calls of up to 2.2 µs). A fifth of a host whose
-/// calls take 0.83 µs, of the usual one of 1.39.
-constexpr double kPythonShare = 0.295;
+/// host_drawn_h200_1gpu.json, 38 runs on H200, calls of up to 2.2 µs).
+constexpr double kPythonShare = 0.2;
 
 /// A block between the steps of a run, on its slowest rank, in the mean: the one with which steps
 /// take what is predicted, and the power of a block's time that they go by. Least squares over the
-/// logarithms of the factors that 25 host-bound steps need, of the 38 runs above, gave the power
-/// and 1.96 ms. The usual host's is the median of every second of 146 runs by name; of the
-/// others 2.29. docs/explanation/time.md has the runs that judge both.
-constexpr double kBlockBetweenSteps = 2.25e-3, kPowerBetweenSteps = 0.91;
+/// logarithms of the factors that 25 host-bound steps need, of the 38 runs above;
+/// docs/explanation/time.md has the runs that judge it.
+constexpr double kBlockBetweenSteps = 1.96e-3, kPowerBetweenSteps = 0.91;
 
 }  // namespace
 
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
   return 1 + kPythonShare * (host.python_call_seconds / reference.python_call_seconds - 1);
+}
+
+void take_host(HostRates& host, double factor) {
+  host.usual = {};
+  slow_host(host, factor);
 }
 
 double host_factor_between_steps(double block_seconds) {
@@ -35,7 +38,7 @@ double host_factor_between_steps(double block_seconds) {
 
 TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,
                   const Gpu& gpu) {
-  slow_host(rates.host, host_factor(host, reference));
+  take_host(rates.host, host_factor(host, reference));
   if (host.memory_bytes_per_second && reference.memory_bytes_per_second) {
     const double memory = *host.memory_bytes_per_second / *reference.memory_bytes_per_second;
     rates.host.deepspeed_adam_elements_per_second *= memory;

@@ -40,19 +40,38 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
   return (computes ? 1 : in_step(k, peaks, rates)) * seconds + (gapless ? 0 : k.calls * rates.gap);
 }
 
-double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
+/// Whose seconds are of the host that eager PyTorch's passes were fitted on. Those of compiled
+/// graphs and of DeepSpeed's, Megatron Core's, bitsandbytes' and our engine's parts are of the
+/// hosts that their runs had.
+bool goes_by_usual_host(Issue issue) {
+  switch (issue) {
+    case Issue::engine:
+    case Issue::bucket:
+    case Issue::module:
+    case Issue::waited:
+    case Issue::graph:
+    case Issue::library:
+    case Issue::launch:
+    case Issue::guard:
+      return false;
+    default:
+      return true;
+  }
+}
+
+double issue_seconds(const Kernel& k, const HostRates& host, const Plan& plan) {
   if (k.recorded) return 0;
   const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
-  const double graph = k.no_grad && asks_autograd(k.issue) ? host.no_grad : 1;
-  const double share = graph * (view ? host.empty : 1);
-  const double wait = waits && launches(k) ? host.launch_wait : 0;
+  const double pace = goes_by_usual_host(k.issue) ? host.usual.pace_with(plan.cluster.gpu) : 1;
+  const double share = pace * (view ? host.empty : 1);
+  const double wait = plan.launch_blocking && launches(k) ? host.launch_wait : 0;
   return share * host.seconds[static_cast<std::size_t>(k.issue)] + wait;
 }
 
 /// One call after the other; what starts nothing only takes the host's time.
 KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates& rates,
                            const Plan& plan) {
-  const double calls = k.calls, issue = issue_seconds(k, rates.host, plan.launch_blocking);
+  const double calls = k.calls, issue = issue_seconds(k, rates.host, plan);
   if (k.calls == 0) return {};
   if (k.kind == KernelKind::none) return {calls * issue, 0, KernelSequence::kNever};
   // A launch that waits for its kernel has the gap in its wait.

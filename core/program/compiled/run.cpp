@@ -32,7 +32,7 @@ class CompiledRun {
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
         options_(options),
         trace_(view_, trace_options(model)),
-        writer_(run, mode),
+        writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
         pass_{{}, flags(), flags()},

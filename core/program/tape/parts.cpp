@@ -49,7 +49,7 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
       run(to),
       view(model, segment.graph, regime, sizes, input, surroundings.input_needs_grad,
            surroundings.shared_trains),
-      writer(to, how, surroundings),
+      writer(to, how, surroundings.module_calls),
       storages(writer, how, kept_slots(segment.graph, how, surroundings, kept_results)),
       unread(storages),
       offloading(storages, writer,

@@ -4,16 +4,13 @@
 #include <set>
 #include <utility>
 
-#include "program/tape/checkpoint.h"
-
 namespace shardplan::tape {
 
-TapeWriter::TapeWriter(TapeRun& run, TapeMode mode, const TapeOptions& options)
+TapeWriter::TapeWriter(TapeRun& run, TapeMode mode, bool module_calls)
     : run_(run),
       events_(mode == TapeMode::redo ? &run.backward : &run.forward),
       kernels_(mode == TapeMode::redo ? &run.backward_kernels : &run.forward_kernels),
-      module_calls_(options.module_calls),
-      no_grad_(mode == TapeMode::discard && reenters(options)),
+      module_calls_(module_calls),
       redo_(mode == TapeMode::redo),
       again_(mode == TapeMode::redo) {}
 
@@ -32,7 +29,6 @@ void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id, 
 
 void TapeWriter::launch(const Kernel& kernel) {
   kernels_->push_back(kernel);
-  kernels_->back().no_grad = no_grad_;
   if (module_calls_ && kernel.kind != KernelKind::none) kernels_->back().issue = Issue::module;
   if (!again_) run_.model_flops += model_flops_of(kernel);
 }

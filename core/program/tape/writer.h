@@ -16,8 +16,9 @@ enum class ExchangeStart : std::uint8_t { waited, beside, ahead };
 class TapeWriter {
  public:
   /// Writes to `run`, which outlives the writer, first the forward pass. TapeMode::redo: into the
-  /// backward pass, and without counting model FLOPs a second time.
-  TapeWriter(TapeRun& run, TapeMode mode, const TapeOptions& options = {});
+  /// backward pass, and without counting model FLOPs a second time. `module_calls`:
+  /// TapeOptions::module_calls.
+  TapeWriter(TapeRun& run, TapeMode mode, bool module_calls);
   void begin_backward();
 
   /// An event other than those below.
@@ -65,7 +66,6 @@ class TapeWriter {
   std::vector<Kernel>* kernels_;
   std::size_t flushed_ = 0;  ///< kernels that an event has named
   bool module_calls_;
-  bool no_grad_;  ///< autograd keeps nothing of this run
   bool redo_;
   bool again_;  ///< what is written now was computed before
 };

@@ -23,7 +23,7 @@ TEST(MeasuredHost, ChangesNothingWhereItIsTheReference) {
 TEST(MeasuredHost, MultipliesEveryTimeOfTheHostByOneNumber) {
   const TimeRates rates;
   const TimeRates slow = on_host(rates, host_of(3e-6), host_of(2e-6), Gpu{});
-  constexpr double kFactor = 1.1475;  // of calls half as long again 0.295 count
+  constexpr double kFactor = 1.1;  // calls of one and a half times count for a fifth
   for (std::size_t i = 0; i < kIssues; ++i)
     EXPECT_DOUBLE_EQ(slow.host.seconds[i], kFactor * rates.host.seconds[i]);
   EXPECT_DOUBLE_EQ(slow.host.launch_wait, kFactor * rates.host.launch_wait);
@@ -47,6 +47,13 @@ TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
   EXPECT_DOUBLE_EQ(half.native_adam_bytes_per_second, rates.host.native_adam_bytes_per_second / 2);
 }
 
+/// A host that was measured is not the usual one as well.
+TEST(MeasuredHost, LeavesNothingOfTheUsualHost) {
+  TimeRates rates;
+  rates.host.usual = {"Hopper", 1.134};
+  EXPECT_EQ(on_host(rates, host_of(3e-6), host_of(2e-6), Gpu{}).host.usual.pace, 1);
+}
+
 TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
   Gpu gpu;
   gpu.pcie_bandwidth = 64e9;
@@ -58,9 +65,9 @@ TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
 }
 
 TEST(MeasuredHost, GoesNearlyWithBlocksBetweenSteps) {
-  EXPECT_NEAR(host_factor_between_steps(2.25e-3), 1, 1e-12);
-  EXPECT_NEAR(host_factor_between_steps(2 * 2.25e-3), 1.88, 0.01);
-  EXPECT_NEAR(host_factor_between_steps(1.5e-3), 0.69, 0.01);
+  EXPECT_NEAR(host_factor_between_steps(1.96e-3), 1, 1e-12);
+  EXPECT_NEAR(host_factor_between_steps(2 * 1.96e-3), 1.88, 0.01);
+  EXPECT_NEAR(host_factor_between_steps(1.3e-3), 0.69, 0.01);
 }
 
 }  // namespace
