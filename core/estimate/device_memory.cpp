@@ -8,7 +8,7 @@
 #include "estimate/time.h"
 #include "frameworks/registry.h"
 #include "parallel/communicators.h"
-#include "timing/measured_host.h"
+#include "timing/part_factors.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -147,7 +147,8 @@ constexpr double kQuickHost = 0.75;
 Pace pace_for(const Program& program, const Plan& plan, TimeRates rates) {
   if (!waits_for_streams(program)) return {};
   if (!knows_time(plan)) return host_ahead(program);
-  take_host(rates.host, kQuickHost);
+  rates.host.usual = {};
+  slow_host(rates.host, kQuickHost);
   return pace_of(program, plan, rates);
 }
 

@@ -28,7 +28,7 @@ double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
 }
 
 void take_host(HostRates& host, double factor) {
-  host.usual = {};
+  host.usual.pace = 1;
   slow_host(host, factor);
 }
 

@@ -87,9 +87,11 @@ TEST(KernelInStep, IsStartedAtTheUsualHostsPaceWhereThatIsKnown) {
     return timed.front().sequence.issue;
   };
   const double quick = issue(Issue::linear), engine = issue(Issue::library);
+  const double node = issue(Issue::linear_node);
   rates.host.usual = {"Hopper", 1.25};
   EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * quick);
   EXPECT_DOUBLE_EQ(issue(Issue::library), engine);
+  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);  // C++ starts it
   plan.cluster.gpu.arch = "Ampere";
   EXPECT_DOUBLE_EQ(issue(Issue::linear), quick);
 }
