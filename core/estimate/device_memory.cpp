@@ -141,12 +141,13 @@ ProcessMemory engine_process(const Plan& plan, const Calibration& calibration,
 
 /// Segments stay reserved from the moments in which the host was furthest ahead, and so was it
 /// quickest: in a tenth of 168 runs the shortest forward pass was issued in 0.74 of the median's
-/// time (`host_steps` of their records, after the warm-up).
+/// time (`host_steps` of their records, after the warm-up). Of the host that the times are of.
 constexpr double kQuickHost = 0.75;
 
 Pace pace_for(const Program& program, const Plan& plan, TimeRates rates) {
   if (!waits_for_streams(program)) return {};
   if (!knows_time(plan)) return host_ahead(program);
+  rates.host.usual = {};
   slow_host(rates.host, kQuickHost);
   return pace_of(program, plan, rates);
 }

@@ -19,7 +19,9 @@ void add(TimeEstimate& sum, const TimeEstimate& part, double times) {
 
 }  // namespace
 
+/// The share is over the seconds that the host was fitted with, of runs on usual hosts.
 TimeRates without_autograd(TimeRates rates) {
+  rates.host.usual = {};
   for (const Issue issue : {Issue::python, Issue::nested, Issue::linear})
     rates.host.seconds[static_cast<std::size_t>(issue)] *= rates.host.no_grad;
   return rates;

@@ -27,13 +27,18 @@ double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
   return 1 + kPythonShare * (host.python_call_seconds / reference.python_call_seconds - 1);
 }
 
+void take_host(HostRates& host, double factor) {
+  host.usual.pace = 1;
+  slow_host(host, factor);
+}
+
 double host_factor_between_steps(double block_seconds) {
   return std::pow(block_seconds / kBlockBetweenSteps, kPowerBetweenSteps);
 }
 
 TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,
                   const Gpu& gpu) {
-  slow_host(rates.host, host_factor(host, reference));
+  take_host(rates.host, host_factor(host, reference));
   if (host.memory_bytes_per_second && reference.memory_bytes_per_second) {
     const double memory = *host.memory_bytes_per_second / *reference.memory_bytes_per_second;
     rates.host.deepspeed_adam_elements_per_second *= memory;

@@ -29,6 +29,9 @@ double host_factor(const MeasuredHost& host, const MeasuredHost& reference);
 /// made before a run says little of it; this says most.
 double host_factor_between_steps(double block_seconds);
 
+/// A host that is known: so many times the seconds, whatever is usual.
+void take_host(HostRates& host, double factor);
+
 /// Rates fitted on a machine whose host is `reference`, on one with this host. Times of Python,
 /// launches and hooks go by the factor; the CPU's optimizers by the rates of memory where both are
 /// known; copies run at the slower of the two rates measured, where they are.

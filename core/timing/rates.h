@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hardware/cluster.h"
 #include "program/kernel.h"
 
 namespace shardplan {
@@ -85,12 +86,23 @@ struct KernelRates {
   double slowdown = 1;  ///< times every kernel's time: of a machine, in no calibration
 };
 
+/// How many times as long the hosts of measured runs took for eager PyTorch's calls as the one that
+/// HostRates::seconds are of, in the median, on machines with GPUs of `arch`. Of others nobody
+/// knows.
+struct UsualHost {
+  std::string arch;
+  double pace = 1;
+
+  double pace_with(const Gpu& gpu) const { return gpu.arch == arch ? pace : 1; }
+};
+
 /// What the host takes to start things, in eager PyTorch.
 struct HostRates {
   std::array<double, kIssues> seconds{12e-6,  15e-6,  19e-6,  2e-6,  55e-6,  36e-6, 600e-6,
                                       1e-3,   3e-6,   150e-6, 8e-6,  330e-6, 45e-6, 100e-6,
                                       125e-6, 130e-6, 330e-6, 15e-6, 12e-6,  55e-6, 75e-6,
                                       11e-6,  6e-6,   150e-6, 130e-6};  ///< by Issue
+  UsualHost usual;
   double launch_wait = 9e-6;  ///< where a launch waits for its kernel: beside the kernel's time
   double empty = 0.4;         ///< share of that for a call that starts nothing: a view
   double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off

@@ -101,9 +101,10 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
 }
 
 /// The host that the times are of: that of the records that say it, and never the one that the
-/// calibration to start from was fitted on.
+/// calibration to start from was fitted on, nor what is usual beside it.
 void set_machine(Json& json, const std::vector<RateRecord>& records) {
   json.erase("machine");
+  json.erase("usual_host");
   for (const RateRecord& r : records)
     if (r.host && !r.hosts.empty()) json["machine"] = measured_host_json(*r.host);
 }
@@ -124,7 +125,8 @@ Exit run_calibrate(const CalibrateArguments& a) {
   if (!steps.bad.empty()) throw InputError(steps.bad.front());
   const Gpu& gpu = measured_gpu(records, hardware).gpu;
   Json json = a.from.empty() ? built_in_calibration() : read_json_file(a.from);
-  const TimeRates start = a.from.empty() ? load_calibration().time : load_calibration(a.from).time;
+  TimeRates start = a.from.empty() ? load_calibration().time : load_calibration(a.from).time;
+  start.host.usual = {};
   const CalibrationFit fit = calibrate(records, steps.records, gpu, start);
 
   if (!a.name.empty()) json["name"] = a.name;

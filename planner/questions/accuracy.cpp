@@ -10,7 +10,7 @@
 #include "frameworks/registry.h"
 #include "load/calibration.h"
 #include "questions/estimate_job.h"
-#include "timing/part_factors.h"
+#include "timing/measured_host.h"
 
 namespace shardplan {
 namespace {
@@ -82,7 +82,7 @@ std::optional<double> step_seconds_as_timed(const Record& record, const Calibrat
   if (!record.block_between_steps || !record.measured[index_of(Figure::step_seconds)])
     return std::nullopt;
   Calibration there = calibration;
-  slow_host(there.time.host, host_factor_between_steps(*record.block_between_steps));
+  take_host(there.time.host, host_factor_between_steps(*record.block_between_steps));
   return estimate_job(record.job, there).time.step_seconds;
 }
 

@@ -150,6 +150,11 @@ Calibration read(const Json& json, const std::string& file) {
   if (const Json* records = o.array("margin_records"))
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
+  if (auto usual = o.object("usual_host")) {
+    c.time.host.usual = {c.arch, usual->number("pace", 0.1, 10).value_or(1)};
+    usual->find("how");
+    usual->finish();
+  }
   if (auto host = o.object("machine")) c.host = read_measured_host(*host);
   for (const auto* key : {"fitted_on", "how", "nccl_records", "time_records", "time_errors"})
     o.find(key);

@@ -73,6 +73,7 @@ struct Node {
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
   bool aligned = false;             ///< product: of operands with rows as long as those (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
+  bool by_columns = false;          ///< pointwise: scaled by its column (trace_narrow.cpp)
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
   bool untagged = false;  ///< made within a function of autograd, whose results no checkpoint tags
   NodeId over = kNone;    ///< kernel: its result is written where this one is, if nobody needs it

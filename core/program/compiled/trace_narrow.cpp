@@ -29,6 +29,7 @@ NodeId Trace::narrowed(NodeId from, std::int64_t width, Layout layout) {
   const std::int64_t scales = !recipe.by_rows ? 1 : layout == Layout::rows ? n / width : width;
   if (scale == kNone) scale = add(NodeKind::reduction, {from}, scales, DType::f32);
   const NodeId made = pointwise({from, scale}, n, recipe.type);
+  graph.at(made).by_columns = recipe.by_rows && layout == Layout::turned;
   narrowed_.push_back({from, layout, scale, made});
   return made;
 }

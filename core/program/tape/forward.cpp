@@ -278,7 +278,7 @@ void ForwardPass::launch(const Op& op, DType type) {
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
-  if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
+  if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::fused));
   p_.writer.launch(routing_kernels(p_.view, op, Issue::python));
   launch_product(op, type);
   if (op.bias != kNone && p_.view.casts(op) && p_.view.parameter_type(op.bias) != type &&

@@ -76,6 +76,26 @@ TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {
   EXPECT_EQ(more(kernel(KernelKind::multi_tensor, Issue::listed), plan), 0);
 }
 
+/// Hosts were timed beside GPUs of one architecture, in eager PyTorch.
+TEST(KernelInStep, IsStartedAtTheUsualHostsPaceWhereThatIsKnown) {
+  Plan plan = plan_of_round_gpu();
+  plan.cluster.gpu.arch = "Hopper";
+  TimeRates rates;
+  const auto issue = [&](Issue how) {
+    std::vector<TimedKernel> timed;
+    time_kernels(std::vector<Kernel>{kernel(KernelKind::elementwise, how)}, plan, rates, timed);
+    return timed.front().sequence.issue;
+  };
+  const double quick = issue(Issue::linear), engine = issue(Issue::library);
+  const double node = issue(Issue::linear_node);
+  rates.host.usual = {"Hopper", 1.25};
+  EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * quick);
+  EXPECT_DOUBLE_EQ(issue(Issue::library), engine);
+  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);  // C++ starts it
+  plan.cluster.gpu.arch = "Ampere";
+  EXPECT_DOUBLE_EQ(issue(Issue::linear), quick);
+}
+
 TEST(KernelInStep, DoesNotWaitInAReplayedGraph) {
   Plan plan = plan_of_round_gpu();
   plan.compile = Compile{.mode = CompileMode::reduce_overhead};

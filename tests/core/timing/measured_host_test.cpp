@@ -47,6 +47,13 @@ TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
   EXPECT_DOUBLE_EQ(half.native_adam_bytes_per_second, rates.host.native_adam_bytes_per_second / 2);
 }
 
+/// A host that was measured is not the usual one as well.
+TEST(MeasuredHost, LeavesNothingOfTheUsualHost) {
+  TimeRates rates;
+  rates.host.usual = {"Hopper", 1.134};
+  EXPECT_EQ(on_host(rates, host_of(3e-6), host_of(2e-6), Gpu{}).host.usual.pace, 1);
+}
+
 TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
   Gpu gpu;
   gpu.pcie_bandwidth = 64e9;
