@@ -52,11 +52,21 @@ std::string words_of(const GpuSharing& s) {
                      s.behind == 0 ? "in turns" : fmt::format("{} behind", format_count(s.behind)));
 }
 
+/// A cluster as a command line names it.
+std::string gpus_of(const Json& cluster) {
+  const auto nodes = cluster.at("nodes").get<std::int64_t>();
+  return fmt::format("{}{}x{}", nodes > 1 ? fmt::format("{}x", nodes) : "",
+                     cluster.at("gpus_per_node").get<std::int64_t>(),
+                     cluster.at("gpu").get<std::string>());
+}
+
 std::string lines_to_write(const RolloutChoice& best, const Json& written) {
   std::string text;
   for (const FieldEdit& edit : best.fields) {
     if (says_nothing_new(edit, written)) continue;
-    const std::string value = edit.value.is_null() ? "leave it out" : edit.value.dump();
+    const std::string value = edit.value.is_null()     ? "leave it out"
+                              : edit.value.is_object() ? gpus_of(edit.value)
+                                                       : edit.value.dump();
     text += wrapped(fmt::format("{}: {}", key_of(edit), value), "  ", "    ");
   }
   return text.empty() ? "Write\n  nothing else: the job is so\n" : "Write\n" + text;
@@ -116,7 +126,8 @@ std::string rollout_search_text(const Job& job, const Json& written, const Rollo
   return text +
          "\n  batch: micro-batch x accumulation, as many samples in all; TP: GPUs of an engine\n"
          "  share: the least of a GPU with which the engine is as fast as with any that fits\n"
-         "  behind: the engine answers while the trainer trains, which changes what is trained on\n"
+         "  behind: the engine answers while the trainer trains, which changes what is trained on; "
+         "last\n"
          "  errors of such times: docs/evidence/measurements.md, NeMo RL's performance summary\n";
 }
 

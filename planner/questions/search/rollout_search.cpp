@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
@@ -57,7 +58,8 @@ class RolloutSearch {
   /// More of a GPU is a larger cache, which takes no longer, until the trainer lacks it.
   std::optional<RolloutChoice> best_share(const RolloutPoint& point, double faster_than) {
     const bool shares = point.sharing.place != nullptr && point.sharing.place->shares_gpus;
-    std::optional<RolloutChoice> most = ask(point, kMostHundredths);
+    std::optional<RolloutChoice> most =
+        ask(point, space_.own_share(point.sharing).value_or(kMostHundredths));
     const auto slower = [&](const RolloutChoice& c) {
       return seconds(c) <= 0 || (faster_than > 0 && seconds(c) * kAsLong >= faster_than);
     };
@@ -100,14 +102,16 @@ class RolloutSearch {
   std::int64_t tried_ = 0;
 };
 
-/// Of those that take as long, to half a per cent of the fastest, the one that needs least first.
+/// Of those that take as long, to half a per cent of the fastest, the one that needs least first;
+/// behind all others those that train on older answers than the job does.
 void sort_by_time_and_room(std::vector<RolloutChoice>& all) {
   if (all.empty()) return;
   constexpr double kStep = 0.005;
   const auto seconds = [](const RolloutChoice& c) { return c.estimate.time.step_seconds; };
   const double fastest = seconds(*std::ranges::min_element(all, {}, seconds));
   std::ranges::stable_sort(all, {}, [&](const RolloutChoice& c) {
-    return std::pair(std::floor((seconds(c) / fastest - 1) / kStep), c.estimate.device.upper);
+    return std::tuple(c.point.sharing.further_behind,
+                      std::floor((seconds(c) / fastest - 1) / kStep), c.estimate.device.upper);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "job/cluster_json.h"
 #include "job/fields.h"
@@ -48,7 +49,7 @@ void RolloutSpace::add_places(std::vector<GpuSharing>& all, const PlaceTraits& p
   if (place.shares_gpus) {
     for (const std::int64_t sleep : kSleepLevels)
       for (const Idle idle : kIdles)
-        all.push_back({&place, nodes_, gpus_per_node_, 0, 0, sleep, idle});
+        all.push_back({&place, nodes_, gpus_per_node_, 0, 0, false, sleep, idle});
     return;
   }
   const std::int64_t units = in_machines() ? gpus_per_node_ : nodes_;
@@ -61,11 +62,12 @@ void RolloutSpace::add_places(std::vector<GpuSharing>& all, const PlaceTraits& p
   if (engine_.steps_off_policy == 0 && place.can_run_ahead) behind.push_back(1);
   for (const std::int64_t count : trainers) {
     if (count >= units) continue;
-    GpuSharing s{&place, nodes_, gpus_per_node_, 0, 0, 0, actor.idle};
+    GpuSharing s{&place, nodes_, gpus_per_node_, 0, 0, false, 0, actor.idle};
     (in_machines() ? s.gpus_per_node : s.nodes) = count;
     s.engine_gpus = nodes_ * gpus_per_node_ - s.nodes * s.gpus_per_node;
     for (const std::int64_t steps : behind) {
       s.behind = steps;
+      s.further_behind = steps > engine_.steps_off_policy;
       all.push_back(s);
     }
   }
@@ -74,7 +76,7 @@ void RolloutSpace::add_places(std::vector<GpuSharing>& all, const PlaceTraits& p
 std::vector<GpuSharing> RolloutSpace::sharings() const {
   std::vector<GpuSharing> all;
   if (!job_.rlhf->rollout)
-    all.push_back({nullptr, nodes_, gpus_per_node_, 0, 0, 0, job_.rlhf->roles.front().idle});
+    all.push_back({nullptr, nodes_, gpus_per_node_, 0, 0, false, 0, job_.rlhf->roles.front().idle});
   if (job_.rlhf->hybrid) return all;
   for (const PlaceTraits& place : kPlaceTraits) add_places(all, place);
   return all;
@@ -112,6 +114,12 @@ std::vector<RolloutPoint> RolloutSpace::points(const GpuSharing& sharing) const 
       all.push_back({sharing, micro, samples / micro, degree});
   }
   return all;
+}
+
+std::optional<std::int64_t> RolloutSpace::own_share(const GpuSharing& sharing) const {
+  if (sharing.place == nullptr || sharing.place->shares_gpus) return std::nullopt;
+  const bool own = sharing.place == &engine_.at();
+  return std::llround(100 * (own ? engine_.utilization : engine_.engine->utilization));
 }
 
 std::vector<FieldEdit> RolloutSpace::fields(const RolloutPoint& p, std::int64_t hundredths) const {

@@ -18,6 +18,7 @@ struct GpuSharing {
   std::int64_t nodes = 1, gpus_per_node = 1;  ///< the trainer's
   std::int64_t engine_gpus = 0;               ///< of its own
   std::int64_t behind = 0;                    ///< updates that answers may be behind
+  bool further_behind = false;                ///< than the job says: it learns from other answers
   std::int64_t sleep = 0;                     ///< level
   Idle actor = Idle::gpu;                     ///< what of the actor is on the host meanwhile
 };
@@ -40,6 +41,8 @@ class RolloutSpace {
   std::vector<GpuSharing> sharings() const;
   /// Every batch and degree under it, the largest micro-batches first.
   std::vector<RolloutPoint> points(const GpuSharing& sharing) const;
+  /// Hundredths of a GPU that an engine takes which nobody shares its GPUs with; nothing of others.
+  std::optional<std::int64_t> own_share(const GpuSharing& sharing) const;
   /// The fields that say it, with so many hundredths of a GPU for the engine.
   std::vector<FieldEdit> fields(const RolloutPoint& point, std::int64_t hundredths) const;
 

@@ -72,6 +72,8 @@ TEST(RolloutSearch, SaysWhatItsFieldsMean) {
   const RolloutFound found = searched(grpo());
   ASSERT_GE(found.choices.size(), 10U);
   const double fastest = found.choices.front().estimate.time.step_seconds;
+  EXPECT_FALSE(found.choices.front().point.sharing.further_behind);
+  EXPECT_TRUE(found.choices.back().point.sharing.further_behind);
   EXPECT_LT(fastest, found.asked->time.step_seconds);
   for (const RolloutChoice& c : found.choices) {
     const Json said = with(grpo(), c.fields);
@@ -80,7 +82,7 @@ TEST(RolloutSearch, SaysWhatItsFieldsMean) {
     EXPECT_DOUBLE_EQ(again.time.step_seconds, c.estimate.time.step_seconds) << said.dump();
     EXPECT_EQ(again.verdict.gpu.fit, Fit::fits) << said.dump();
     EXPECT_EQ(samples(said), samples(grpo())) << said.dump();
-    EXPECT_GE(c.estimate.time.step_seconds, 0.994 * fastest);
+    EXPECT_TRUE(c.point.sharing.further_behind || c.estimate.time.step_seconds >= 0.994 * fastest);
   }
 }
 
