@@ -288,6 +288,16 @@ inline constexpr EngineDescription kVllm11{
         "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/gpu_model_runner.py, "
         "profile_run"};
 
+/// With AMD's kernels for experts (VLLM_USE_AITER_MOE, VLLM_ROCM_USE_AITER_MOE), whose rate is
+/// fitted to two rows of MLPerf on MI300X and judged by two on MI325X: docs/explanation/serving.md.
+inline constexpr EngineDescription kVllm11Aiter = [] {
+  EngineDescription engine = kVllm11;
+  engine.name = "vllm-0.11-aiter";
+  engine.words = "vLLM 0.11 with AITER";
+  engine.expert_rate = 0.6;
+  return engine;
+}();
+
 /// Of its own pages: one token each unless told otherwise; tables of words are padded alike
 /// (srt/layers/vocab_parallel_embedding.py).
 inline constexpr EngineDescription kSglang{
@@ -355,8 +365,8 @@ inline constexpr EngineDescription kTensorRtLlm014{
         "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
         "tensorrt_llm/bench/run/run.py"};
 
-inline constexpr std::array kEngines{&kVllm,   &kSglang,      &kVllm25,        &kVllm11,
-                                     &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
+inline constexpr std::array kEngines{&kVllm,        &kSglang, &kVllm25,      &kVllm11,
+                                     &kVllm11Aiter, &kVllm06, &kTensorRtLlm, &kTensorRtLlm014};
 
 enum class EnginePlace : std::uint8_t {
   colocated,  ///< on the trainer's GPUs

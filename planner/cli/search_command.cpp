@@ -8,7 +8,9 @@
 #include "cli/search_options.h"
 #include "cli/watched_search.h"
 #include "questions/estimate_job.h"
+#include "questions/search/rollout_search.h"
 #include "questions/serving.h"
+#include "render/rollout_search_text.h"
 #include "render/serving_text.h"
 
 namespace shardplan::cli {
@@ -42,9 +44,49 @@ Exit run_serving(const SearchArguments& a, Job job) {
   return found.empty() ? Exit::does_not_fit : Exit::done;
 }
 
+/// Ways in which a trainer and the engine that answers share the GPUs.
+Exit run_rollouts(const SearchArguments& a, const Job& job, const Json& asked) {
+  const RolloutAxes axes = a.search.rollout_axes(job);
+  const RolloutSpace space(job, asked, axes.micro_batches, axes.degrees);
+  const auto load = [&](const Json& written) { return a.job.load(written); };
+  const RolloutFound found = search_rollouts(asked, space, a.calibration.load_for(job), load);
+  if (!found.choices.empty() && !a.export_folder.path.empty()) {
+    const RolloutChoice& best = found.choices.front();
+    const Json written = with_fields(
+        asked, {{.what = "", .how = "", .apply = {}, .subject = "", .fields = best.fields}});
+    a.export_folder.write(export_all(written, a.job.load(written), best.estimate));
+  }
+  if (a.output.json())
+    a.output.write_json(rollout_search_json(found));
+  else
+    a.output.write_text(rollout_search_text(job, asked, found, a.rows));
+  return found.choices.empty() ? Exit::does_not_fit : Exit::done;
+}
+
+bool lacks_room(const InputError& error) {
+  return error.diagnostic().key == "workload.rollout.gpu_memory_utilization";
+}
+
+/// A job whose engine has no room with the share that it says is asked what to say instead: it is
+/// loaded with a whole GPU for the engine, and with as many of them as that takes.
+Job loaded(const SearchArguments& a, const Json& asked) {
+  constexpr std::int64_t kMostDegree = 8;
+  Json most = asked;
+  for (std::int64_t degree = 1;; degree *= 2) {
+    try {
+      return a.job.load(most);
+    } catch (const InputError& error) {
+      if (!lacks_room(error) || degree > kMostDegree) throw;
+    }
+    set_field(most, "/workload/rollout/gpu_memory_utilization", 1);
+    if (degree > 1) set_field(most, "/workload/rollout/tensor_parallel", degree);
+  }
+}
+
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
-  Job job = a.job.load(asked);
+  Job job = loaded(a, asked);
+  if (job.rlhf && generates(job.rlhf->algorithm)) return run_rollouts(a, job, asked);
   if (job.plan.workload.generation.engine) return run_serving(a, std::move(job));
   require_training(job, "search", a.job.file);
   const Plan base = a.search.limited(job.plan);
@@ -78,8 +120,9 @@ void add_search(CLI::App& app, Run& run) {
       "With --frameworks deepspeed,fsdp2,megatron it asks each for the degrees that it has.\n"
       "A field of the job that is given as a flag (--zero-stage 2) is kept; the other axes are\n"
       "searched. With --serve engines over 1, 2, 4, ... GPUs, the cheapest a token first (or\n"
-      "--objective); --max-step-seconds is then of a token. Exit code 0: a plan fits; 4: none "
-      "does; 130: interrupted, with the best so far.");
+      "--objective); --max-step-seconds is then of a token. Of GRPO and PPO: how the trainer and\n"
+      "the engine that answers share the GPUs, with which share, sleep and micro-batch. Exit code "
+      "0: a\nplan fits; 4: none does; 130: interrupted, with the best so far.");
   a->search.add_flags(*command);
   add_cost_flags(*command, a->cost);
   a->job.add_flags(*command);

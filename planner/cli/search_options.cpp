@@ -221,6 +221,37 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   return goal;
 }
 
+RolloutAxes SearchOptions::rollout_axes(const Job& job) const {
+  constexpr std::string_view kDegrees = "--tensor-degrees", kMicro = "--micro-batches";
+  const auto refuse = [](std::string_view flag) {
+    throw InputError({.file = "<command line>",
+                      .key = std::string(flag),
+                      .message = "is not searched of reinforcement learning",
+                      .expected = "--micro-batches or --tensor-degrees (of the engine)"});
+  };
+  for (const ListFlag& l : lists_)
+    if (l.option->count() > 0 && l.flag != kDegrees && l.flag != kMicro) refuse(l.flag);
+  if (global_batch_) refuse("--global-batch");
+  if (gpu_memory_bytes_) refuse("--gpu-memory-bytes");
+  if (!objective_.empty() && objective_ != name_of(Objective::throughput)) refuse("--objective");
+  if (limits_.step_seconds) refuse("--max-step-seconds");
+  if (limits_.money_per_billion_tokens) refuse("--max-cost-per-billion-tokens");
+  if (limits_.days) refuse("--max-days");
+  const Plan& plan = job.rlhf->roles.front().plan;
+  if (!knows_time(plan))
+    throw InputError({.file = "<command line>",
+                      .key = "--cluster",
+                      .message = fmt::format("the rates of {} are not known, and so no time is",
+                                             plan.cluster.gpu.name),
+                      .expected = "a GPU of the catalogue"});
+  RolloutAxes axes;
+  if (list(kMicro).option->count() > 0)
+    axes.micro_batches = integer_list(std::string(kMicro), list(kMicro).text, 1);
+  if (list(kDegrees).option->count() > 0)
+    axes.degrees = integer_list(std::string(kDegrees), list(kDegrees).text, 1);
+  return axes;
+}
+
 ServingGoal SearchOptions::serving_goal(const JobOptions& job, const CostTerms& terms,
                                         const Plan& plan) const {
   constexpr std::string_view kDegrees = "--tensor-degrees";

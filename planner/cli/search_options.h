@@ -13,6 +13,11 @@
 
 namespace shardplan::cli {
 
+/// What of reinforcement learning is searched alone; empty: all.
+struct RolloutAxes {
+  std::vector<std::int64_t> micro_batches, degrees;
+};
+
 class SearchOptions {
  public:
   void add_flags(CLI::App& command);
@@ -26,6 +31,10 @@ class SearchOptions {
 
   /// Of a job that an engine serves: only degrees are searched.
   ServingGoal serving_goal(const JobOptions& job, const CostTerms& terms, const Plan& plan) const;
+
+  /// Of reinforcement learning: batches, and degrees of its engine. Throws for other axes, and
+  /// where no time is known to compare.
+  RolloutAxes rollout_axes(const Job& job) const;
 
   /// `plan` with the memory that it may use.
   Plan limited(Plan plan) const;

@@ -1,8 +1,9 @@
 // Throughput of serving engines as published (data/published/serving.json), against what the
-// planner predicts. Two constants were fitted to some of its rows: the time of vLLM 0.6 between two
-// passes, to six, judged by 57 rows of another source; and a step of TensorRT-LLM 0.14's exchanges,
-// to 101, judged by the other rows of its page and by another version's 388. Rows keep what was
-// predicted before they were compared. docs/evidence/measurements.md has the table.
+// planner predicts. Constants were fitted to some of its rows: the time of vLLM 0.6 between two
+// passes, to six, judged by 57 rows of another source; a step of TensorRT-LLM 0.14's exchanges,
+// to 101, judged by the other rows of its page and by another version's 388; and the rate of
+// AITER's experts, to two of MI300X, judged by two of MI325X. Rows keep what was predicted before
+// they were compared. docs/evidence/measurements.md has the table.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -105,15 +106,17 @@ const std::map<std::string, double>& limits() {
       {"vLLM, one sequence, 16 bits", 0.09},
       {"vLLM, one sequence, 4 bits", 0.14},
       {"TensorRT-LLM in MLPerf, all at the start, fp8", 0.14},
-      {"TensorRT-LLM in MLPerf, requests that come, fp8", 0.31},
+      // Requests in work as the results' logs say; taken to be as many as fit: 0.31 before.
+      {"TensorRT-LLM in MLPerf, requests that come, fp8", 0.16},
       // Passes in turns with the host, as of vLLM 0.11: 0.05 before.
       {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8", 0.051},
-      {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8", 0.04},
+      // As many as fit: 0.04. With those of the logs the row of MI300X is 11 % off.
+      {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8", 0.065},
       {"vLLM in MLPerf, all at the start, fp8", 0.55},
-      {"vLLM in MLPerf, requests that come, fp8", 0.96},
-      // Of prompts of three data sets, whose length was taken to be that of the answers.
-      {"TensorRT-LLM in MLPerf, all at the start, fp8, experts", 1.43},
-      {"TensorRT-LLM in MLPerf, requests that come, fp8, experts", 1.47},
+      {"vLLM in MLPerf, requests that come, fp8", 0.46},  // 0.96 as full as offline
+      // Of prompts as long as two of three data sets' samples say; as long as answers: 1.47 before.
+      {"TensorRT-LLM in MLPerf, all at the start, fp8, experts", 0.40},
+      {"TensorRT-LLM in MLPerf, requests that come, fp8, experts", 0.38},
       {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8, experts", 0.10},
       {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8, experts", 0.03},
   };
@@ -163,8 +166,8 @@ TEST(PublishedServing, ThroughputByFamily) {
   RecordProperty("all, prompts assumed or not", together.words());
   EXPECT_LE(all.mean(), 0.133) << all.words();
   EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
-  EXPECT_EQ(mlperf.rows, 23U);
-  EXPECT_LE(mlperf.mean(), 0.47) << mlperf.words();
+  EXPECT_EQ(mlperf.rows, 24U);
+  EXPECT_LE(mlperf.mean(), 0.21) << mlperf.words();
   for (const auto& [version, errors] : first) {
     RecordProperty(version + ", predicted first", errors.words());
     RecordProperty(version + ", as predicted since", since[version].words());

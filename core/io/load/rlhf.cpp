@@ -63,6 +63,8 @@ class RlhfLoader {
     check_prompt(job);
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
+    if (rlhf.rollout)
+      if (auto warning = sleeps_for_nobody(rlhf)) job.diagnostics.push_back(std::move(*warning));
     if (rlhf.rollout) note_engine(job);
     if (rlhf.rollout && rlhf.rollout->gpus) add_engine_gpus(job.plan, *rlhf.rollout);
     job.plan.updates = updates_of(rlhf);

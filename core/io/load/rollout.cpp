@@ -116,6 +116,19 @@ Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf) {
   return check_engine(asked, "workload.rollout");
 }
 
+std::optional<Diagnostic> sleeps_for_nobody(const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  if (engine.sleep_level == 0 || engine.at().can_sleep) return std::nullopt;
+  const EngineMemory m = engine_memory(engine, *rlhf.generator, rlhf.generation);
+  return Diagnostic{
+      .severity = Severity::warning,
+      .key = "workload.rollout.sleep_level",
+      .message = fmt::format("{}: an engine on GPUs of its own would give back {} of each, which "
+                             "nobody takes; that it sleeps and wakes is not in the time",
+                             engine.sleep_level, format_bytes(m.budget - m.asleep)),
+      .expected = "0, or placement colocated"};
+}
+
 RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence) {
   RolloutEngine engine = read_engine(reward, "engine", rollout_table()).value_or(RolloutEngine{});
   fit_length(reward, "engine", engine, engine.model_length > 0 ? 0 : sequence);

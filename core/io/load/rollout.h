@@ -18,6 +18,9 @@ std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t p
 /// divides no heads, too small a share for one sequence.
 Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf);
 
+/// Sleep makes room for others on the same GPUs: a warning where there are none.
+std::optional<Diagnostic> sleeps_for_nobody(const Rlhf& rlhf);
+
 /// The block `engine` of the model that judges answers, which has one; sequences of its own length
 /// where it says one, else of `sequence` tokens.
 RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence);

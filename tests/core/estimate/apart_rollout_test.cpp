@@ -171,6 +171,22 @@ TEST(ApartRollout, NeitherSleepsNorWakes) {
                    time_of(separate(R"("gpus": 8)")).step_seconds);
 }
 
+/// And a job that asks for it is told how much it would give back for nobody.
+TEST(ApartRollout, SaysThatSleepIsForNobody) {
+  const auto warnings = [](const std::string& rollout) {
+    const Job job = changed(R"({"workload": {"rollout": )" + rollout + "}}");
+    std::string all;
+    for (const Diagnostic& d : job.diagnostics)
+      if (d.severity == Severity::warning) all += to_string(d);
+    return all;
+  };
+  const std::string asleep = warnings(separate(R"("gpus": 8, "sleep_level": 1)"));
+  EXPECT_NE(asleep.find("workload.rollout.sleep_level"), std::string::npos) << asleep;
+  EXPECT_NE(asleep.find("GiB of each, which nobody takes"), std::string::npos) << asleep;
+  EXPECT_EQ(warnings(separate(R"("gpus": 8)")), "");
+  EXPECT_EQ(warnings(R"({"sleep_level": 1})"), "");
+}
+
 /// The share of the peak is of all GPUs: with as many that wait half of the time, it is less.
 TEST(ApartRollout, CountsBothGroupsInTheShareOfThePeak) {
   const TimeEstimate few = time_of(separate(R"("gpus": 8)"));
