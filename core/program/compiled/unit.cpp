@@ -50,7 +50,9 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
   if (const Op* loss = fused_loss(view_, trace_, unit))
-    allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_);
+    allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_,
+                  [&](std::int64_t chunk) { trials_.time(trace_.graph, unit, chunk); });
+  if (!unit.call) trials_.time(trace_.graph, unit, 0);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
