@@ -16,7 +16,10 @@ class Loader {
     warm_up();
     load([](const Parameter& p, std::int64_t repeat) { return !p.quantized() && repeat == 1; });
     load([](const Parameter& p, std::int64_t repeat) { return p.quantized() || repeat > 1; });
-    if (plan_.kept_type() != plan_.precision.params) widen();
+    if (plan_.kept_type() != plan_.precision.params) {
+      widen();
+      add(Event::Kind::empty_cache, 0, 1);
+    }
     add_adapters();
     return std::move(list_);
   }

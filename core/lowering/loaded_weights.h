@@ -16,8 +16,9 @@ namespace shardplan {
 ///   it (transformers 5.17, modeling_utils.py, caching_allocator_warmup);
 /// - what stays in 16 bits, and each weight in 16 bits beside its packed form, then without
 ///   (core_model_loading.py; bitsandbytes quantizes on the GPU);
-/// - where peft prepares for k-bit training, fp32 copies of what is not packed, whose 16 bits go
-///   (peft 0.19, utils/other.py, prepare_model_for_kbit_training);
+/// - where peft prepares for k-bit training, fp32 copies of what is not packed, whose 16 bits go;
+///   then cached segments are given back (peft 0.20, utils/other.py,
+///   prepare_model_for_kbit_training);
 /// - adapters.
 std::vector<Event> load_packed_model(const Model& model, const Plan& plan);
 

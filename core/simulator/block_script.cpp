@@ -126,6 +126,11 @@ class ScriptWriter {
   /// Neighbours of equal count are the tensors of layers: all of one layer, then the next one's.
   void write_list(const std::vector<Event>& list) {
     for (std::size_t i = 0; i < list.size();) {
+      if (list[i].kind == Event::Kind::empty_cache) {
+        add(Kind::empty_cache, 0, 0);
+        ++i;
+        continue;
+      }
       std::size_t end = i + 1;
       while (end < list.size() && list[end].count == list[i].count && list[i].count > 1) ++end;
       const std::size_t repeat = add(Kind::repeat, 0, list[i].count);

@@ -106,33 +106,20 @@ std::vector<LayerPlace> layers_in_order(const ModelRun& run, const OmittedLayers
   return places;
 }
 
-namespace {
-
-void append_pass(std::vector<ModuleEvent>& order, const Model& model, const ModelRun& run,
-                 const OmittedLayers& omitted, bool backward) {
+std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run,
+                                     const OmittedLayers& omitted) {
   std::vector<std::int64_t> blocks{0};  // before each segment
   for (const SegmentRun& s : run.segments)
     blocks.push_back(blocks.back() + (s.segment->checkpointable ? s.segment->repeat : 0));
-  Recorder recorder(model, backward, order);
-  for (const auto [s, layer] : layers_in_order(run, omitted, backward)) {
-    const bool behind = s == omitted.segment && layer >= omitted.first;
-    const std::int64_t in_model = layer + (behind ? omitted.count : 0);
-    recorder.note(tape_of(run, run.segments[s], blocks[s], in_model, backward), s, layer);
+  std::vector<ModuleEvent> order;
+  for (const bool backward : {false, true}) {
+    Recorder recorder(model, backward, order);
+    for (const auto [s, layer] : layers_in_order(run, omitted, backward)) {
+      const bool behind = s == omitted.segment && layer >= omitted.first;
+      const std::int64_t in_model = layer + (behind ? omitted.count : 0);
+      recorder.note(tape_of(run, run.segments[s], blocks[s], in_model, backward), s, layer);
+    }
   }
-}
-
-}  // namespace
-
-std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run,
-                                     const OmittedLayers& omitted) {
-  std::vector<ModuleEvent> order;
-  for (const bool backward : {false, true}) append_pass(order, model, run, omitted, backward);
-  return order;
-}
-
-std::vector<ModuleEvent> forward_order(const Model& model, const ModelRun& run) {
-  std::vector<ModuleEvent> order;
-  append_pass(order, model, run, {}, false);
   return order;
 }
 

@@ -39,10 +39,8 @@ struct LayerPlace {
 std::vector<LayerPlace> layers_in_order(const ModelRun& run, const OmittedLayers& omitted,
                                         bool backward);
 
-/// All of a forward pass and the backward pass behind it.
+/// All of a forward pass, and of the backward pass behind it if there is one.
 std::vector<ModuleEvent> fetch_order(const Model& model, const ModelRun& run,
                                      const OmittedLayers& omitted);
-/// Of a forward pass alone.
-std::vector<ModuleEvent> forward_order(const Model& model, const ModelRun& run);
 
 }  // namespace shardplan

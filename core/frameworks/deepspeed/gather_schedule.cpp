@@ -64,8 +64,10 @@ void GatherSchedule::watch(const ModuleEvent& event) {
                                     read->backward == event.backward && read->layer > 0);
 }
 
+/// A pass without these layers has no states: nothing is gathered for them.
 bool GatherSchedule::steady() const {
   return std::ranges::all_of(passes_, [](const Pass& pass) {
+    if (pass.states.empty()) return true;
     return pass.states.size() == 3 && pass.states[0] == pass.states[1] &&
            pass.states[1] == pass.states[2] && pass.stays_in_segment;
   });

@@ -3,11 +3,11 @@
 #include "frameworks/deepspeed/communicators.h"
 #include "frameworks/deepspeed/division.h"
 #include "frameworks/deepspeed/engine.h"
+#include "frameworks/deepspeed/inference.h"
 #include "frameworks/deepspeed/lower.h"
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/deepspeed/saved_inputs.h"
 #include "frameworks/usual.h"
-#include "lowering/inference/kept_weights.h"
 #include "model/builder.h"
 #include "program/category.h"
 #include "program/program.h"
@@ -146,8 +146,8 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .lower = lower_deepspeed,
     .distinct_ranks = deepspeed_distinct_ranks,
     .cut_otherwise = usual::no_ranks,
-    .emit_inference = emit_whole_pass,
-    .add_frozen = add_whole_weights,
+    .emit_inference = emit_deepspeed_inference,
+    .add_frozen = add_deepspeed_frozen,
     .saves = deepspeed_saves,
     .process = &Calibration::pytorch,
     .connects_more = true,

@@ -23,8 +23,7 @@ struct KeptWeightsPass {
   std::int64_t rank = 0;
 };
 
-/// Weights that are whole, or DeepSpeed's under ZeRO-3 (lowering/inference/weights.h). Leaves
-/// nothing gathered.
+/// Weights that are whole. Leaves nothing gathered.
 std::int64_t emit_whole_pass(ProgramBuilder& b, const KeptWeightsPass& pass);
 /// What is there between passes, of a model that nothing trains.
 void add_whole_weights(Program& program, const KeptWeightsPass& pass);

@@ -44,7 +44,7 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, none);
     };
-    const bool first = s.first && repeats[k].begins;
+    const bool first = s.first && repeats[k].begins && detail::starts_segment(repeats, k);
     if (first) {
       emit(*s.first, 1);
       held = run.segments[segment - 1].forward.output_bytes;

@@ -9,7 +9,7 @@ from sounds import SOUNDS, freeze, sound_batch, sound_class
 from tiles import tile
 
 SEQ2SEQ = {"t5", "bart"}
-MASKED = {"bert", "roberta"}
+MASKED = {"bert", "roberta", "xlm-roberta", "distilbert", "electra", "modernbert", "deberta-v2"}
 PAIRS = {"clip", "siglip"}  # of an encoder of texts and one of images
 
 

@@ -5,6 +5,7 @@
 
 #include "load/model.h"
 #include "load/precision.h"
+#include "lowering/loaded_weights.h"
 #include "lowering/lower.h"
 #include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
@@ -88,6 +89,19 @@ TEST(KbitPreparation, KeepsWhatIsNotQuantizedInFp32) {
   });
   EXPECT_EQ(plain, 2 * 32000 * kHidden + (2 * 32 + 1) * kHidden);  // embeddings, head, norms
   EXPECT_EQ(parameter_bytes(model, plan) - before, 2 * plain);
+}
+
+/// peft 0.20 gives cached segments back when all of it has been widened, before adapters come.
+TEST(KbitPreparation, EmptiesTheCacheBehindIt) {
+  Plan plan = plan_of(Quantization::nf4);
+  const auto emptied = [&] {
+    return std::ranges::count(load_packed_model(llama(plan), plan), Event::Kind::empty_cache,
+                              &Event::kind);
+  };
+  plan.workload.lora->prepare_kbit = false;
+  EXPECT_EQ(emptied(), 0);
+  plan.workload.lora->prepare_kbit = true;
+  EXPECT_EQ(emptied(), 1);
 }
 
 /// The stream is as wide as the embedding, and bitsandbytes answers in the type it was asked in.

@@ -240,6 +240,27 @@ TEST(SimulateReserved, MakesAWorkspaceWhereSomethingElseHadBeen) {
   EXPECT_EQ(simulate_reserved(step_with_workspaces(true)).reserved, (30 + 60 + 60) * kMiB);
 }
 
+// What building leaves cached is not there any more when it has been given back.
+TEST(SimulateReserved, GivesBackWhatBuildingLeftCached) {
+  Program program;
+  ProgramBuilder b(program);
+  Event loaded;
+  loaded.category = Category::parameters;
+  loaded.bytes = 64 * kMiB;
+  Event dropped = loaded;
+  dropped.kind = Event::Kind::free;
+  Event emptied;
+  emptied.kind = Event::Kind::empty_cache;
+  b.begin_phase(Phase::forward);
+  b.transient(Category::activations, 100 * kMiB);
+  b.end_phase(Phase::forward);
+  program.keeps_build_cache = true;
+  program.build = {loaded, dropped};
+  EXPECT_EQ(simulate_reserved(program).reserved, (64 + 100) * kMiB);
+  program.build.push_back(emptied);
+  EXPECT_EQ(simulate_reserved(program).reserved, 100 * kMiB);
+}
+
 TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
   // The second step begins as it ends: a third one would do the same.
   const ReservedProfile profile = simulate_reserved(two_tensor_step());
