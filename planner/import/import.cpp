@@ -185,6 +185,22 @@ void follow(std::vector<Document>& documents) {
 
 }  // namespace
 
+namespace {
+
+[[noreturn]] void refuse_untold(const std::vector<Document>& documents) {
+  const std::string file = documents.empty() ? "" : documents.front().file;
+  if (std::filesystem::path(file).extension() == ".py")
+    throw InputError({.file = file,
+                      .message = "what a Python program sets in its code is not read",
+                      .expected = "the same arguments in a YAML or JSON file (as `trl grpo "
+                                  "--config` takes them), or a script that starts the program"});
+  throw InputError({.file = file,
+                    .message = "no training program with arguments was found",
+                    .expected = fmt::format("a file of {}", fmt::join(kind_names(), ", "))});
+}
+
+}  // namespace
+
 Imported import_documents(const std::vector<Document>& documents, const std::string& kind,
                           const Json& flags) {
   Recipe recipe;
@@ -194,10 +210,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
       micro != nullptr && micro->is_number_integer())
     recipe.asked_micro_batch = micro->get<std::int64_t>();
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
-  if (told.empty())
-    throw InputError({.file = documents.empty() ? "" : documents.front().file,
-                      .message = "no training program with arguments was found",
-                      .expected = fmt::format("a file of {}", fmt::join(kind_names(), ", "))});
+  if (told.empty()) refuse_untold(documents);
   recipe.directory = std::filesystem::path(told.front().document->file).parent_path().string();
   std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) {
     return comes_later(*a.kind) < comes_later(*b.kind);

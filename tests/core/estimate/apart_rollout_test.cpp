@@ -174,7 +174,7 @@ TEST(ApartRollout, NeitherSleepsNorWakes) {
 /// And a job that asks for it is told how much it would give back for nobody.
 TEST(ApartRollout, SaysThatSleepIsForNobody) {
   const auto warnings = [](const std::string& rollout) {
-    const Job job = changed(R"({"workload": {"rollout": )" + rollout + "}}");
+    const Job job = job_of(rollout);
     std::string all;
     for (const Diagnostic& d : job.diagnostics)
       if (d.severity == Severity::warning) all += to_string(d);
