@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "import/command_line.h"
+#include "import/python_trainer.h"
 #include "load/ds_config/document.h"
 #include "toml/document.h"
 #include "yaml/document.h"
@@ -37,6 +38,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 /// "[training]" and "[[override]]" head TOML's tables; a YAML list would go on behind it.
 bool is_toml(const std::vector<std::string_view>& lines) {
+  if (lines.empty() || lines.front().find(": ") < lines.front().find('=')) return false;
   const auto heads = [](std::string_view line) {
     if (line.front() != '[') return false;
     const std::size_t end = line.find(']');
@@ -342,10 +344,18 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
   document.file = file;
   if (!lines.empty() && lines.front().front() == '{') {
     document.value = read_ds_document(text, file).json;  // a ds_config may be hjson
+    if (is_notebook(document.value)) return documents_of_notebook(document.value, file);
     document.positions = find_positions(text);
     return {std::move(document)};
   }
   if (is_hostfile(lines)) return {hostfile(lines, file)};
+  if (is_python(text)) {
+    if (auto trainers = trainers_of_program(text, file); !trainers.empty()) return trainers;
+    throw InputError({.file = file,
+                      .message = "a program that makes no TrainingArguments and no configuration "
+                                 "of TRL's",
+                      .expected = "the command that starts it, or the file that it reads"});
+  }
   const bool script = start.starts_with("#!");
   if (!script && is_toml(lines)) {
     TomlDocument toml = parse_toml(text, file);

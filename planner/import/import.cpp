@@ -11,6 +11,7 @@
 #include "import/finish.h"
 #include "import/kinds/kind.h"
 #include "import/overlay.h"
+#include "import/python_trainer.h"
 #include "import/unread.h"
 #include "import/unset_arguments.h"
 #include "json/given_texts.h"
@@ -26,6 +27,13 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
+std::string read_kinds() {
+  return fmt::format(
+      "a file of {}, which --kind may say; or `shardplan fit MODEL CLUSTER` with "
+      "what it says as flags",
+      fmt::join(kind_names(), ", "));
+}
+
 const Kind& asked_kind(const std::string& name) {
   if (const Kind* kind = kind_named(name)) return *kind;
   const std::vector<std::string> names = kind_names();
@@ -36,13 +44,16 @@ const Kind& asked_kind(const std::string& name) {
                     .nearest = nearest(name, std::span<const std::string>(names))});
 }
 
-/// Whether some value is Hydra's reference to a key of another file.
-bool refers_elsewhere(const Json& value) {
-  if (value.is_string()) {
-    const std::string& text = value.get_ref<const std::string&>();
-    return text.starts_with("${") && text.find('.') != text.npos;
-  }
-  return value.is_object() && std::ranges::any_of(value, refers_elsewhere);
+/// Whether some value is Hydra's reference, "${actor.strategy}", to a block that `file` has not.
+bool refers_elsewhere(const Json& value, const Json& file) {
+  if (value.is_object())
+    return std::ranges::any_of(value, [&](const Json& v) { return refers_elsewhere(v, file); });
+  if (!value.is_string()) return false;
+  const std::string& text = value.get_ref<const std::string&>();
+  if (!text.starts_with("${") || text.find('}') + 1 != text.size()) return false;
+  const std::size_t point =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", 2);
+  return point != text.npos && text[point] == '.' && !file.contains(text.substr(2, point - 2));
 }
 
 struct Told {
@@ -100,7 +111,8 @@ class Teller {
   [[noreturn]] static void unknown(const Document& document) {
     // A group of Hydra's: what one worker's options are, without the others' (verl/trainer/config).
     const Json* options = value_below(document.value, "_target_");
-    if ((options != nullptr && options->is_string()) || refers_elsewhere(document.value))
+    if ((options != nullptr && options->is_string()) ||
+        refers_elsewhere(document.value, document.value))
       throw InputError({.file = document.file,
                         .key = document.value.contains("defaults") ? "defaults" : "_target_",
                         .message = "has the options of one worker alone",
@@ -108,8 +120,7 @@ class Teller {
                                     "the script that starts the trainer"});
     throw InputError({.file = document.file,
                       .message = "is of no kind that is known",
-                      .expected = fmt::format("a file of {}; --kind says which",
-                                              fmt::join(kind_names(), ", "))});
+                      .expected = read_kinds()});
   }
 
   const std::vector<Document>& documents_;
@@ -185,22 +196,6 @@ void follow(std::vector<Document>& documents) {
 
 }  // namespace
 
-namespace {
-
-[[noreturn]] void refuse_untold(const std::vector<Document>& documents) {
-  const std::string file = documents.empty() ? "" : documents.front().file;
-  if (std::filesystem::path(file).extension() == ".py")
-    throw InputError({.file = file,
-                      .message = "what a Python program sets in its code is not read",
-                      .expected = "the same arguments in a YAML or JSON file (as `trl grpo "
-                                  "--config` takes them), or a script that starts the program"});
-  throw InputError({.file = file,
-                    .message = "no training program with arguments was found",
-                    .expected = fmt::format("a file of {}", fmt::join(kind_names(), ", "))});
-}
-
-}  // namespace
-
 Imported import_documents(const std::vector<Document>& documents, const std::string& kind,
                           const Json& flags) {
   Recipe recipe;
@@ -210,7 +205,10 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
       micro != nullptr && micro->is_number_integer())
     recipe.asked_micro_batch = micro->get<std::int64_t>();
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
-  if (told.empty()) refuse_untold(documents);
+  if (told.empty())
+    throw InputError({.file = documents.empty() ? "" : documents.front().file,
+                      .message = "no training program with arguments was found",
+                      .expected = read_kinds()});
   recipe.directory = std::filesystem::path(told.front().document->file).parent_path().string();
   std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) {
     return comes_later(*a.kind) < comes_later(*b.kind);
@@ -308,6 +306,7 @@ bool is_own_job(const std::string& path) {
   if (deep) return true;
   if (json.is_discarded() && is_trainer_file(path)) return false;  // hjson, which DeepSpeed reads
   if (!json.is_object() || json.contains("schema")) return true;
+  if (is_notebook(json)) return false;
   if (json.contains("model") && json.contains("cluster")) return true;
   Document document;
   document.file = path;

@@ -150,7 +150,8 @@ Key::Key(const Document& document, std::string path, const Json& value, std::str
 Origin Key::origin() const {
   if (const auto found = document_.elsewhere.find(path_); found != document_.elsewhere.end())
     return {found->second.file, path_, found->second.line};
-  return {document_.file, path_, document_.positions.find(path_).line};
+  const bool placed = !document_.positions.empty();
+  return {document_.file, path_, placed ? document_.positions.find(path_).line : 0};
 }
 
 std::int64_t Key::integer(std::int64_t least) const {

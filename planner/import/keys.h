@@ -36,7 +36,9 @@ class Key {
   std::vector<std::string> list() const;  ///< a list, or a text with commas
 
   /// Another key of the same file, or nullptr.
-  const Json* other(std::string_view path) const { return value_below(document_.value, path); }
+  const Json* other(std::string_view path) const {
+    return document_.unset.contains(path) ? nullptr : value_below(document_.value, path);
+  }
   bool other_is_true(std::string_view path) const;
 
   /// Sets the rule's own field, or another one.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/diagnostic.h"
 #include "import/kinds/kind.h"
@@ -15,26 +17,27 @@ bool has_below(const Json& value, const char* block, const char* key) {
 }
 
 /// What a recipe makes is named by "_component_", most of it the library's own.
-bool is_torchtune(const Json& value) {
-  return std::any_of(value.begin(), value.end(), [](const Json& part) {
+bool is_torchtune(const Document& d) {
+  return std::any_of(d.value.begin(), d.value.end(), [](const Json& part) {
     const Json* made = part.is_object() ? value_below(part, "_component_") : nullptr;
     return made != nullptr && made->is_string() &&
            made->get_ref<const std::string&>().starts_with("torchtune.");
   });
 }
 
-bool is_litgpt(const Json& value) {
-  return has_below(value, "train", "global_batch_size") &&
-         has_below(value, "train", "micro_batch_size");
+bool is_litgpt(const Document& d) {
+  return has_below(d.value, "train", "global_batch_size") &&
+         has_below(d.value, "train", "micro_batch_size");
 }
 
-bool is_nanotron(const Json& value) {
-  return has_below(value, "parallelism", "dp") && has_below(value, "tokens", "micro_batch_size");
+bool is_nanotron(const Document& d) {
+  return has_below(d.value, "parallelism", "dp") &&
+         has_below(d.value, "tokens", "micro_batch_size");
 }
 
 /// A fork of verl with keys of its own.
-bool is_easyr1(const Json& value) {
-  return has_below(value, "worker", "actor") && has_below(value, "data", "rollout_batch_size");
+bool is_easyr1(const Document& d) {
+  return has_below(d.value, "worker", "actor") && has_below(d.value, "data", "rollout_batch_size");
 }
 
 /// Its YAML has DeepSpeed's keys beside its own, and its network is Megatron-LM's.
@@ -42,36 +45,80 @@ bool is_gpt_neox(const Document& d) {
   return !d.is_command() && has_any(d, {"pipe_parallel_size", "pipe-parallel-size"});
 }
 
-bool is_arctic_training(const Json& value) {
-  return has_below(value, "model", "name_or_path") && has_below(value, "data", "sources");
+bool is_arctic_training(const Document& d) {
+  return has_below(d.value, "model", "name_or_path") && has_below(d.value, "data", "sources");
 }
 
 /// Trainer and generation are blocks of one file, or of one each.
-bool is_prime_rl(const Json& value) {
-  const bool whole =
-      value.contains("orchestrator") && (value.contains("trainer") || value.contains("deployment"));
-  return whole || (has_below(value, "model", "name") && has_below(value, "optim", "lr") &&
-                   (value.contains("ckpt") || has_below(value, "data", "seq_len")));
+bool is_prime_rl(const Document& d) {
+  const bool whole = d.value.contains("orchestrator") &&
+                     (d.value.contains("trainer") || d.value.contains("deployment"));
+  return whole || (has_below(d.value, "model", "name") && has_below(d.value, "optim", "lr") &&
+                   (d.value.contains("ckpt") || has_below(d.value, "data", "seq_len")));
 }
 
-bool is_areal(const Json& value) {
-  return value.contains("experiment_name") && has_below(value, "actor", "experiment_name");
+bool is_areal(const Document& d) {
+  return d.value.contains("experiment_name") && has_below(d.value, "actor", "experiment_name");
 }
 
-bool is_align_anything(const Json& value) {
-  return value.contains("train_cfgs") && value.contains("model_cfgs");
+bool is_align_anything(const Document& d) {
+  return d.value.contains("train_cfgs") && d.value.contains("model_cfgs");
 }
 
-bool is_primus(const Json& value) {
-  return has_below(value, "modules", "pre_trainer") || has_below(value, "modules", "post_trainer");
+bool is_primus(const Document& d) {
+  return has_below(d.value, "modules", "pre_trainer") ||
+         has_below(d.value, "modules", "post_trainer");
 }
 
 bool is_skyrl(const Document& d) {
   return has_any(d, {"trainer.policy.model.path"});
 }
 
-bool is_leap_finetune(const Json& value) {
-  return value.contains("training_type") && value.contains("training_config");
+bool is_leap_finetune(const Document& d) {
+  return d.value.contains("training_type") && d.value.contains("training_config");
+}
+
+/// Its supervised training is NeMo's own; what else it trains has further models or another loss.
+bool is_nemo_aligner(const Document& d) {
+  return has_any(d, {"trainer.ppo", "trainer.dpo", "trainer.kto", "trainer.spin", "trainer.rs",
+                     "trainer.rm", "trainer.reinforce", "trainer.knowledge_distillation",
+                     "model.ppo", "model.dpo", "model.kto", "model.spin", "model.rs",
+                     "model.reinforce", "model.knowledge_distillation"});
+}
+
+bool is_olmo(const Document& d) {
+  return has_all(d, {"model.max_sequence_length", "device_train_microbatch_size"});
+}
+
+/// Its YAML, or the block of it in a job of MosaicML's platform.
+bool is_llm_foundry(const Document& d) {
+  return has_any(d,
+                 {"device_train_microbatch_size", "global_train_batch_size",
+                  "parameters.device_train_microbatch_size", "parameters.global_train_batch_size"});
+}
+
+bool is_oumi(const Document& d) {
+  return has_all(d, {"model.model_name"}) && has_any(d, {"training", "data.train", "generation"});
+}
+
+bool is_h2o_llm_studio(const Document& d) {
+  return has_all(d, {"llm_backbone"});
+}
+
+bool is_trlx(const Document& d) {
+  return has_all(d, {"method.name", "train.batch_size"});
+}
+
+bool is_ludwig(const Document& d) {
+  return has_all(d, {"input_features", "output_features"});
+}
+
+bool is_mistral_finetune(const Document& d) {
+  return has_all(d, {"model_id_or_path", "data.instruct_data"});
+}
+
+bool is_lightning_cli(const Document& d) {
+  return has_any(d, {"model.class_path", "fit.model.class_path"});
 }
 
 /// `llamafactory-cli chat` and `export` read the same keys as `train`.
@@ -80,6 +127,35 @@ bool is_llamafactory_without_training(const Json& value) {
          (value.contains("infer_backend") || value.contains("export_dir")) &&
          !value.contains("stage");
 }
+
+struct Unread {
+  std::string_view name;
+  bool (*recognise)(const Document&);
+};
+
+constexpr std::array kUnread{
+    Unread{"torchtune", is_torchtune},
+    Unread{"LitGPT", is_litgpt},
+    Unread{"nanotron", is_nanotron},
+    Unread{"EasyR1", is_easyr1},
+    Unread{"GPT-NeoX", is_gpt_neox},
+    Unread{"ArcticTraining", is_arctic_training},
+    Unread{"prime-rl", is_prime_rl},
+    Unread{"AReaL", is_areal},
+    Unread{"align-anything", is_align_anything},
+    Unread{"Primus", is_primus},
+    Unread{"SkyRL", is_skyrl},
+    Unread{"leap-finetune", is_leap_finetune},
+    Unread{"NeMo-Aligner", is_nemo_aligner},
+    Unread{"OLMo", is_olmo},  // before LLM Foundry, whose keys it has too
+    Unread{"LLM Foundry", is_llm_foundry},
+    Unread{"oumi", is_oumi},
+    Unread{"H2O LLM Studio", is_h2o_llm_studio},
+    Unread{"trlX", is_trlx},
+    Unread{"Ludwig", is_ludwig},
+    Unread{"mistral-finetune", is_mistral_finetune},
+    Unread{"Lightning's command line", is_lightning_cli},
+};
 
 }  // namespace
 
@@ -96,22 +172,11 @@ void refuse_unread(const Document& document) {
                       .key = value.contains("export_dir") ? "export_dir" : "infer_backend",
                       .message = "the file saves a model or talks with one, and trains nothing",
                       .expected = "the file of `llamafactory-cli train`"});
-  const char* trainer = is_torchtune(value)         ? "torchtune"
-                        : is_litgpt(value)          ? "LitGPT"
-                        : is_nanotron(value)        ? "nanotron"
-                        : is_easyr1(value)          ? "EasyR1"
-                        : is_gpt_neox(document)     ? "GPT-NeoX"
-                        : is_arctic_training(value) ? "ArcticTraining"
-                        : is_prime_rl(value)        ? "prime-rl"
-                        : is_areal(value)           ? "AReaL"
-                        : is_align_anything(value)  ? "align-anything"
-                        : is_primus(value)          ? "Primus"
-                        : is_skyrl(document)        ? "SkyRL"
-                        : is_leap_finetune(value)   ? "leap-finetune"
-                                                    : nullptr;
-  if (trainer == nullptr) return;
+  const auto trainer =
+      std::ranges::find_if(kUnread, [&](const Unread& known) { return known.recognise(document); });
+  if (trainer == kUnread.end()) return;
   throw InputError({.file = document.file,
-                    .message = fmt::format("is a file of {}, which is not read", trainer),
+                    .message = fmt::format("is a file of {}, which is not read", trainer->name),
                     .expected = "`shardplan fit MODEL CLUSTER` with what it says as flags, such as "
                                 "--method lora --micro-batch 2 --sequence-length 4096"});
 }

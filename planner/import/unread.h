@@ -5,8 +5,8 @@
 
 namespace shardplan::importing {
 
-/// Throws InputError where `document` is a file of torchtune, LitGPT, nanotron or EasyR1, or a job
-/// of shardplan among other files.
+/// Throws InputError where `document` is a file of a trainer that no kind reads, or a job of
+/// shardplan among other files.
 void refuse_unread(const Document& document);
 
 }  // namespace shardplan::importing

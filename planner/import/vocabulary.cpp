@@ -144,7 +144,7 @@ void read_checkpointing(Key& key) {
     return key.take("/checkpointing", how);
   }
   const bool unsloth = key.value().is_string() && key.text() == "unsloth";
-  if (unsloth) key.refuse("unsloth's own checkpointing is not estimated", "true or false");
+  if (unsloth) return key.estimate_larger("/checkpointing", "full");  // it keeps inputs on the host
   if (key.flag()) return key.take("/checkpointing", "full");
   key.recipe().set_default("/checkpointing", "none");  // an accelerate file may say otherwise
   key.took("checkpointing: none");

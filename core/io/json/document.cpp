@@ -104,6 +104,11 @@ std::string read_text_file(const std::string& path, std::size_t largest) {
                         .message = "the file is too large for a configuration",
                         .expected = fmt::format("at most {} bytes", largest),
                         .rule = "json.too-large"_rule});
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))  // as PowerShell's > writes
+      throw InputError({.file = path,
+                        .message = "is text in UTF-16",
+                        .expected = "UTF-8",
+                        .rule = "json.syntax"_rule});
     return text;
   };
   if (const std::string* text = given_text(path)) return small_enough(*text);

@@ -19,6 +19,9 @@ class KeyPositions {
   /// when there is none.
   TextPosition find(std::string_view path) const;
 
+  /// Whether no place is known, as of a text that stood within another one.
+  bool empty() const { return places_.empty(); }
+
   /// The second place of the first key that appears twice.
   TextPosition repeated() const { return repeated_; }
 

@@ -202,6 +202,7 @@ void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) 
   settle_reference(recipe, 0);  // grpo_config.py
   if (algorithm != "grpo") {
     recipe.rlhf.erase("prompt_length");
+    recipe.rlhf.erase("new_tokens");  // ORPO's max_completion_length cuts answers that are given
     return;
   }
   if (!recipe.rlhf.contains("prompt_length")) recipe.rlhf["prompt_length"] = 512;
