@@ -54,12 +54,6 @@ class CompiledRun {
   void want(NodeId id) {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
-  /// A whole model is compiled with its caller's cast of what it returns. Of one graph that has no
-  /// pool it is counted outside, which is as much.
-  bool widens_inside() const {
-    return view_.graph().widens_outputs() &&
-           (options_.graph_parts != nullptr || options_.pool == Stream::graphs);
-  }
   TraceOptions trace_options(const Model& model) const;
   void begin_pass();
   void forward();
@@ -129,6 +123,7 @@ Category CompiledRun::category_of(NodeId id) const {
 
 TraceOptions CompiledRun::trace_options(const Model& model) const {
   const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
+  const bool widens = view_.graph().widens_outputs();
   return {.defers_weights = mode_ == TapeMode::redo,
           .tied = together ? tied_head(model, view_, options_.product_balance, options_.draws_again)
                            : TiedHead{},
@@ -139,7 +134,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
           .input_again = options_.input_again,
-          .widens = widens_inside()};
+          .widens = widens && (!together || options_.pool == Stream::graphs),
+          .widens_unpadded = widens && !options_.loss_apart && !options_.ends_apart};
 }
 
 void CompiledRun::begin_pass() {
@@ -155,7 +151,7 @@ void CompiledRun::run() {
         storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit), kChainedInputSlot,
                         Category::activations, options_.pool);
   // A cast of what is returned may be made again; the thing itself is there.
-  const NodeId as_made = widens_inside() ? kNone : trace_.returned;
+  const NodeId as_made = trace_.widened ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
   kept_ = mode_ != TapeMode::keep ? flags()
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
@@ -265,7 +261,7 @@ void CompiledRun::begin_backward() {
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
   // The loss has a graph of its own, behind a break, to which the head's is handed.
   if (options_.graph_breaks && node(trace_.returned).part != node(trace_.output).part) return;
-  if (options_.loss_apart && !widens_inside()) return;
+  if (options_.loss_apart && !trace_.widened) return;
   const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
   const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
   if (options_.ends_apart || options_.loss_apart || one_of_graphs)
