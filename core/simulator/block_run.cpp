@@ -43,6 +43,10 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
         free_size(row);
         ++at_;
         break;
+      case Kind::hand_over:
+        hand_over(row);
+        ++at_;
+        break;
       case Kind::begin_step:
         begin_step();
         break;
@@ -232,6 +236,14 @@ void BlockRun::free_named(const BlockRow& row) {
   give_back(*at, row);
   if (from_end == 2) *at = stack.back();
   stack.pop_back();
+}
+
+void BlockRun::hand_over(const BlockRow& row) {
+  std::vector<Live>& from = stacks_[static_cast<std::size_t>(row.number)];
+  assert(!from.empty() && "handed over before it was allocated");
+  if (from.empty()) return;
+  stacks_[static_cast<std::size_t>(row.to)].push_back(from.back());
+  from.pop_back();
 }
 
 void BlockRun::free_oldest(const BlockRow& row) {

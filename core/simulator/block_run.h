@@ -98,6 +98,7 @@ class BlockRun {
   bool request(const BlockRow& row, bool stops_at_limit);
   void allocate(const BlockRow& row, CachingAllocator::BlockId block);
   void free_named(const BlockRow& row);
+  void hand_over(const BlockRow& row);
   void free_oldest(const BlockRow& row);
   void free_size(const BlockRow& row);
   void free_total(std::vector<Live>& stack, const BlockRow& row);

@@ -44,6 +44,7 @@ class ScriptWriter {
 
   /// Where a repetition or a part of one step ends: the next row to be written.
   void close(std::size_t row) {
+    place_ = kNoPlace;
     script_.rows[row].number = static_cast<std::int32_t>(script_.rows.size());
   }
 
@@ -66,7 +67,19 @@ class ScriptWriter {
     }
   }
 
+  /// A gradient whose place has been held takes it over: nothing is freed between.
+  bool takes_place(const Event& e) {
+    if (std::exchange(place_, kNoPlace) + 1 != script_.rows.size()) return false;
+    if (e.kind != Event::Kind::alloc || e.category != Category::gradients) return false;
+    BlockRow& row = script_.rows.back();
+    if (row.amount != e.bytes || row.stream != e.stream || row.used_on != e.stream) return false;
+    row.kind = Kind::hand_over;
+    row.to = static_cast<std::int32_t>(stack_of(e));
+    return true;
+  }
+
   void add_row(const Event& e) {
+    if (takes_place(e)) return;
     const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
                       : e.name == kUnnamed        ? Kind::free_size
                       : e.older                   ? Kind::free_older
@@ -76,6 +89,8 @@ class ScriptWriter {
     row.stream = e.stream;
     row.used_on = e.used_on;
     row.is_state = is_state(e.category);
+    if (kind == Kind::free_newest && e.category == Category::gradients)
+      place_ = script_.rows.size() - 1;
   }
 
   void add_move(std::size_t event) {
@@ -208,6 +223,8 @@ class ScriptWriter {
   const Pace& pace_;
   BlockScript script_;
   std::int64_t late_ = 0;  ///< the workspace that is not made yet
+  static constexpr std::size_t kNoPlace = static_cast<std::size_t>(-2);
+  std::size_t place_ = kNoPlace;  ///< the row that freed a gradient's place last
 };
 
 }  // namespace

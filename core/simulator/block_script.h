@@ -18,6 +18,7 @@ struct BlockRow {
     free_older,   ///< the one before the newest
     free_oldest,  ///< the oldest of this size and stream
     free_size,    ///< of a stack without a name: the newest of this size and stream
+    hand_over,    ///< the newest of a stack goes to stack `to`, and stays where it is
     begin_step,   ///< before the first one, what building left cached may be given back
     begin_phase,
     end_phase,
@@ -35,6 +36,7 @@ struct BlockRow {
   Stream used_on = Stream::compute;  ///< frees: another stream's, which the block waits for
   bool is_state = false;             ///< allocs: of a parameter, its gradient, master or states
   std::int32_t number = 0;           ///< a stack, a phase or a row
+  std::int32_t to = 0;               ///< hand_over: another stack
   std::int64_t amount = 0;           ///< bytes, where nothing else is said
   friend bool operator==(const BlockRow&, const BlockRow&) = default;
 };

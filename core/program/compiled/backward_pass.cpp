@@ -39,7 +39,7 @@ void CompiledRun::begin_backward() {
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
   // The loss has a graph of its own, behind a break, to which the head's is handed.
   if (options_.graph_breaks && node(trace_.returned).part != node(trace_.output).part) return;
-  if (options_.loss_apart && !widens_inside()) return;
+  if (options_.loss_apart && !trace_.widened) return;
   const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
   const bool one_of_graphs = options_.pool == Stream::graphs && options_.graph_parts != nullptr;
   if (options_.ends_apart || options_.loss_apart || one_of_graphs)

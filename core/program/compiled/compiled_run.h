@@ -50,12 +50,6 @@ class CompiledRun {
   void want(NodeId id) {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
-  /// A whole model is compiled with its caller's cast of what it returns. Of one graph that has no
-  /// pool it is counted outside, which is as much.
-  bool widens_inside() const {
-    return view_.graph().widens_outputs() &&
-           (options_.graph_parts != nullptr || options_.pool == Stream::graphs);
-  }
   TraceOptions trace_options(const Model& model) const;
   void begin_pass();
   void forward();

@@ -11,6 +11,7 @@ namespace compiled {
 
 TraceOptions CompiledRun::trace_options(const Model& model) const {
   const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
+  const bool widens = view_.graph().widens_outputs();
   return {.defers_weights = mode_ == TapeMode::redo,
           .tied = together ? tied_head(model, view_, options_.product_balance, options_.draws_again)
                            : TiedHead{},
@@ -21,7 +22,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
           .input_again = options_.input_again,
-          .widens = widens_inside()};
+          .widens = widens && (!together || options_.pool == Stream::graphs),
+          .widens_unpadded = widens && !options_.loss_apart && !options_.ends_apart};
 }
 
 void CompiledRun::run() {
@@ -30,7 +32,7 @@ void CompiledRun::run() {
         storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit), kChainedInputSlot,
                         Category::activations, options_.pool);
   // A cast of what is returned may be made again; the thing itself is there.
-  const NodeId as_made = widens_inside() ? kNone : trace_.returned;
+  const NodeId as_made = trace_.widened ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
   kept_ = mode_ != TapeMode::keep ? flags()
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)

@@ -36,8 +36,10 @@ struct TraceOptions {
   double product_balance = 0;  ///< TapeOptions
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
-  /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
-  bool widens = false;
+  /// What the model returns is cast inside of its graph, where the caller wants it in fp32; the
+  /// second: unless its rows are padded. Then the records of three models have no block as large as
+  /// a gradient of the cast, and no allocator's history has been taken.
+  bool widens = false, widens_unpadded = false;
 };
 
 class Trace {
@@ -49,6 +51,7 @@ class Trace {
   NodeId input = kNone;     ///< the chained input
   NodeId output = kNone;    ///< the chained output; kNone: it needs none
   NodeId returned = kNone;  ///< what the model returns beside the loss
+  bool widened = false;     ///< as a cast to fp32
   /// loss_apart: the gradient of that, and what the head reads, which the graph returns as well.
   NodeId returned_gradient = kNone, passed = kNone;
   NodeId tangent = kNone;         ///< the output's gradient

@@ -128,7 +128,6 @@ void ForwardPass::compute(std::size_t i) {
   const auto joint = narrows ? narrow_inputs_.find(op.in[0]) : narrow_inputs_.end();
   if (narrows) narrow_forward(p_, op, narrow, joint != narrow_inputs_.end());
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
-  const StorageId places = temporary_of_places(op);
   const StorageId mask = mask_that_goes(op);
   const StorageId straight =
       op.transposed ? p_.temporary(p_.view.extent_of(op.in[0]), type) : kExternal;
@@ -137,8 +136,14 @@ void ForwardPass::compute(std::size_t i) {
     append_to_cache(p_, op);
   else if (writes_input(op))
     p_.storages.ref(out.storage = read.storage[0]);
+  else if (const std::int64_t pieces =
+               attends && op.one_by_one ? attention_kernel(p_.view, op, type).calls : 1;
+           pieces > 1)  // images, or windows of them
+    out.storage = p_.storages.allocate_pieces(p_.view.bytes_of(op.out, out.dtype),
+                                              p_.view.category_of(op.out), pieces);
   else
     out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
+  const std::array<StorageId, 2> places = temporaries_of_places(op);
   if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (op.kind == OpKind::function) {
@@ -160,7 +165,7 @@ void ForwardPass::compute(std::size_t i) {
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
   p_.storages.unref(weight);
-  p_.storages.unref(places);
+  for (const StorageId id : places) p_.storages.unref(id);
   p_.storages.unref(mask);
   p_.storages.unref(straight);
   launch(op, type);
@@ -173,12 +178,14 @@ void ForwardPass::save_narrow(std::size_t i, const std::vector<StorageId>& kept)
     narrow_inputs_.emplace(p_.graph().ops()[i].in[0], kept);
 }
 
-/// CUDA's masked_scatter makes the mask as large as its result and the sums of it before each
-/// element, in int64 (aten/src/ATen/native/cuda/IndexKernel.cu).
-StorageId ForwardPass::temporary_of_places(const Op& op) {
-  if (op.kind != OpKind::place_elements) return kExternal;
+/// Beside its result CUDA's masked_scatter has the sums of the mask before each element, in int64,
+/// and the mask as large as that (aten/src/ATen/native/cuda/IndexKernel.cu).
+std::array<StorageId, 2> ForwardPass::temporaries_of_places(const Op& op) {
+  if (op.kind != OpKind::place_elements) return {kExternal, kExternal};
   const std::int64_t count = elements(p_.view.extent_of(op.out), p_.view.sizes());
-  return p_.storages.allocate(checked_mul(count, 9), p_.view.category_of(op.out));
+  const Category category = p_.view.category_of(op.out);
+  const StorageId sums = p_.storages.allocate(checked_mul(count, 8), category);
+  return {sums, p_.storages.allocate(count, category)};
 }
 
 /// native_dropout makes a mask of one byte an element, also where nobody keeps it.

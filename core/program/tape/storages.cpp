@@ -1,5 +1,7 @@
 #include "program/tape/storages.h"
 
+#include <cassert>
+
 #include "base/checked.h"
 
 namespace shardplan::tape {
@@ -13,6 +15,15 @@ StorageId Storages::allocate(std::int64_t bytes, Category category, Stream pool)
   const auto next = static_cast<std::int32_t>(storages_.size());
   const StorageId id =
       add({round_up(bytes, kAllocationUnit), 1, next + kept_slots_, category, false, pool});
+  write(TapeEvent::Kind::alloc, of(id));
+  return id;
+}
+
+StorageId Storages::allocate_pieces(std::int64_t bytes, Category category, std::int64_t pieces) {
+  const auto next = static_cast<std::int32_t>(storages_.size());
+  const std::int64_t each = round_up(ceil_div(bytes, pieces), kAllocationUnit);
+  const StorageId id = add({each, 1, next + kept_slots_, category});
+  at(id).pieces = pieces;
   write(TapeEvent::Kind::alloc, of(id));
   return id;
 }
@@ -42,6 +53,7 @@ void Storages::unref(StorageId id) {
 
 TapeEvent Storages::free_event(StorageId id) const {
   const Storage& s = of(id);
+  assert(s.pieces == 1 && "more than one free");
   return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on};
 }
 

@@ -20,6 +20,7 @@ struct Storage {
   bool exported = false;  ///< somebody else frees it, such as the next segment its input
   Stream pool = Stream::compute;
   Stream used_on = Stream::compute;  ///< the allocator waits for it behind the last reference
+  std::int64_t pieces = 1;           ///< so many blocks, each of these bytes
 };
 
 class Storages {
@@ -31,6 +32,8 @@ class Storages {
 
   /// A new one with one reference.
   StorageId allocate(std::int64_t bytes, Category category, Stream pool = Stream::compute);
+  /// One of so many blocks, which go together; nothing but references frees them.
+  StorageId allocate_pieces(std::int64_t bytes, Category category, std::int64_t pieces);
   /// One that a checkpointed forward pass (TapeMode::discard) leaves behind, and that the
   /// recomputation, which makes more tensors, finds under the same slot.
   StorageId allocate_kept(std::int64_t bytes, Category category);
@@ -59,7 +62,8 @@ class Storages {
   Storage& at(StorageId id) { return storages_[static_cast<std::size_t>(id)]; }
   StorageId add(const Storage& storage);
   void write(TapeEvent::Kind kind, const Storage& s) {
-    writer_.emit(kind, s.category, s.slot, s.bytes, s.pool, s.used_on);
+    for (std::int64_t i = 0; i < s.pieces; ++i)
+      writer_.emit(kind, s.category, s.slot, s.bytes, s.pool, s.used_on);
   }
 
   TapeWriter& writer_;
