@@ -15,7 +15,7 @@ struct TiedHead {
   /// takes for a mutation: nothing is moved or fused across one
   /// (torch/_inductor/pattern_matcher.py, get_mutation_region_id; "inductor_lookup_seed" has a name
   /// of what mutates).
-  /// With a bias it is taken to wait all the same: so a run of BERT did.
+  /// With a bias and even rows it is taken to wait all the same: so a run of BERT did.
   bool stays = false;
 };
 

@@ -103,6 +103,8 @@ class Trace {
   /// Elements of a row of the linear's result, rounded up to what products want; 0: it is that
   /// long.
   std::int64_t padded_row(std::size_t i) const;
+  /// Both products of a linear's backward read copies of its gradient with longer rows.
+  bool copies_gradient(std::size_t i) const;
   ProductSize product_size(std::size_t i) const;
   std::int64_t padded_weight(std::size_t i) const;
   NodeId padded_copy(std::size_t i, NodeId g);

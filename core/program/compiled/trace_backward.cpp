@@ -203,8 +203,8 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const bool input_grad = op.in[0] != kNone && view_.state(op.in[0]).needs_grad;
   const bool weight_grad = view_.trains(op.weight);
   NodeId product = kNone;
-  // Without a bias: of both products' operands, by one kernel that reads the gradient once.
-  const bool pads = op.bias == kNone && padded_row(i) > 0;
+  // Of both products' operands, by one kernel that reads the gradient once.
+  const bool pads = copies_gradient(i);
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
@@ -234,7 +234,9 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   graph.at(made).aligned = padded_row(i) > 0;
   // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
   // From three runs of BERT.
-  if (op.bias != kNone)
+  if (op.bias != kNone && copies_gradient(i))
+    graph.at(made).workspace = view_.casts_weight(op) ? 0 : padded_weight(i);
+  else if (op.bias != kNone)
     graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
                                padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
                                    (count(op.out) / view_.parameter(op.weight).shape.front());
@@ -264,6 +266,12 @@ std::int64_t Trace::padded_row(std::size_t i) const {
   return padded != row && may_be_padded(product_size(i), options_.product_balance) ? padded : 0;
 }
 
+bool Trace::copies_gradient(std::size_t i) const {
+  const Op& op = view_.graph().ops()[i];
+  return padded_row(i) > 0 &&
+         both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
+}
+
 ProductSize Trace::product_size(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
   const std::int64_t row = view_.parameter(op.weight).shape.front();
@@ -283,7 +291,7 @@ NodeId Trace::weight_in_backward(std::size_t i) {
 /// in another type is made at once, and waits itself; so does one that cannot be moved.
 void Trace::hold_for_table(const Op& op, NodeId g, NodeId x) {
   const DType low = graph.at(sides_[static_cast<std::size_t>(op_)][0]).type;
-  const bool padded = op.bias == kNone && padded_row(static_cast<std::size_t>(op_)) > 0;
+  const bool padded = copies_gradient(static_cast<std::size_t>(op_));
   const bool later = !options_.tied.stays && (padded || low == view_.parameter_type(op.weight));
   const NodeId product =
       add(NodeKind::product, {g, x}, later ? 0 : view_.parameter(op.weight).numel, low);
