@@ -97,6 +97,24 @@ TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
   expect_within(timed, 2, 0.8, 1.16);
 }
 
+// Drawn from more families. As predicted RoBERTa, compiled, was 6.0 % too low (compiled/padding.h).
+TEST(TrainerRecords, HoldsThePeaksOfRunsDrawnFromMoreFamilies) {
+  PeakErrors known, replayed;
+  for (const Record& r : records_asked_for({"drawn_wider_1gpu"}).records)
+    (r.job.plan.records_graphs() ? replayed : known).add(r);
+  expect_within(known, 30, 0.13, 1.13);
+  // CUDA graphs with adapters and checkpoints. The gradient of its logits is in 16 bits, where 32
+  // are counted: 46 % too high. What the graphs' pool reserves is 22 % too low.
+  expect_within(replayed, 1, 46.5, 46.5);
+}
+
+// ZeRO-Inference: at every mark 32 MiB are measured more, autograd's workspace, which the measuring
+// program makes. As predicted 24.4, 13.7 and -1.7 % off, when
+// the passes kept no order of gathers.
+TEST(TrainerRecords, HoldsThePeaksOfWeightsThatPassesGather) {
+  expect_within(peak_errors(records_asked_for({"inference_gathered"})), 3, 1.96, 3.1);
+}
+
 // What the host took was sampled beside their steps (measure/host_sample.py). DeepSpeed's stage 0
 // was 19.9 % too high when it ran: PyTorch's AdamW has no flat copy of gradients there.
 TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
