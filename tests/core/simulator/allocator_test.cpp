@@ -191,19 +191,18 @@ Program two_tensor_step() {
   return program;
 }
 
-// A gradient of 12 MiB stands in a segment of 30 MiB, of which the end is free, beside a segment of
-// 16 MiB into which it would fit better: it takes its place over where it is.
+// A gradient of 12 MiB stands in a segment of 30 MiB; one of 20 MiB, which it would fit better, is
+// free when it takes its place over: it stays, and 20 and 18 MiB find room.
 TEST(SimulateReserved, HandsAPlaceOver) {
   Program program;
   ProgramBuilder b(program);
   b.begin_phase(Phase::backward);
-  b.transient(Category::activations, 30 * kMiB);
-  b.alloc_named(Category::gradients, 12 * kMiB, 1);
+  b.alloc_named(Category::activations, 30 * kMiB, 1);
   b.alloc_named(Category::activations, 20 * kMiB, 2);
+  b.free_named(Category::activations, 30 * kMiB, 1);
+  b.alloc_named(Category::gradients, 12 * kMiB, 3);
   b.free_named(Category::activations, 20 * kMiB, 2);
-  b.alloc_named(Category::activations, 13 * kMiB, 3);
-  b.free_named(Category::activations, 13 * kMiB, 3);
-  b.free_named(Category::gradients, 12 * kMiB, 1);
+  b.free_named(Category::gradients, 12 * kMiB, 3);
   b.alloc(Category::gradients, 12 * kMiB);
   b.alloc_named(Category::activations, 20 * kMiB, 4);
   b.alloc_named(Category::activations, 18 * kMiB, 5);
