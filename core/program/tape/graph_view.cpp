@@ -76,8 +76,8 @@ DType GraphView::result_type(const Op& op) const {
       return DType::f32;
     case OpKind::compare:
       return DType::b1;
-    case OpKind::batch:
-      return regime_.compute;
+    case OpKind::batch:  // towers cast it to their weights' type
+      return regime_.autocast() ? regime_.params : regime_.compute;
     case OpKind::place_rows:
     case OpKind::place_elements:
       return in(0);

@@ -191,6 +191,28 @@ Program two_tensor_step() {
   return program;
 }
 
+// A gradient of 12 MiB stands in a segment of 30 MiB; one of 20 MiB, which it would fit better, is
+// free when it takes its place over: it stays, and 20 and 18 MiB find room.
+TEST(SimulateReserved, HandsAPlaceOver) {
+  Program program;
+  ProgramBuilder b(program);
+  b.begin_phase(Phase::backward);
+  b.alloc_named(Category::activations, 30 * kMiB, 1);
+  b.alloc_named(Category::activations, 20 * kMiB, 2);
+  b.free_named(Category::activations, 30 * kMiB, 1);
+  b.alloc_named(Category::gradients, 12 * kMiB, 3);
+  b.free_named(Category::activations, 20 * kMiB, 2);
+  b.free_named(Category::gradients, 12 * kMiB, 3);
+  b.alloc(Category::gradients, 12 * kMiB);
+  b.alloc_named(Category::activations, 20 * kMiB, 4);
+  b.alloc_named(Category::activations, 18 * kMiB, 5);
+  b.free_named(Category::activations, 18 * kMiB, 5);
+  b.free_named(Category::activations, 20 * kMiB, 4);
+  b.free(Category::gradients, 12 * kMiB);
+  b.end_phase(Phase::backward);
+  EXPECT_EQ(simulate_reserved(program).reserved, (30 + 20) * kMiB);
+}
+
 // Three layers keep 16 MiB each. The first one's kernel is timed beside 50 MiB, of which the second
 // and third layer take parts.
 TEST(SimulateReserved, TimesAKernelWhereItFirstRuns) {
