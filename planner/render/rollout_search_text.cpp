@@ -77,15 +77,15 @@ void add_row(TextTable& table, std::string mark, const GpuSharing& s, std::strin
   const bool shared = s.place != nullptr && s.place->can_sleep;
   table.add({std::move(mark), words_of(s), shared ? format_count(s.sleep) : "-",
              std::string(name_of(s.actor)), std::move(batch), std::move(degree), std::move(share),
-             format_bytes(e.device.upper), time_of(e.time.step_seconds),
-             time_of(seconds_of(e, Phase::generation))});
+             format_bytes(e.device.upper), format_bytes(e.verdict.host.needed),
+             time_of(e.time.step_seconds), time_of(seconds_of(e, Phase::generation))});
 }
 
 std::string table_of(const RolloutFound& found, std::size_t rows) {
   TextTable table({Align::left, Align::left, Align::right, Align::left, Align::left, Align::right,
-                   Align::right, Align::right, Align::right, Align::right});
+                   Align::right, Align::right, Align::right, Align::right, Align::right});
   table.add({"", "answers come from an engine", "sleep", "actor idle", "batch", "TP", "share",
-             "GPU, bound", "iteration", "waits for answers"});
+             "GPU, bound", "host", "iteration", "waits for answers"});
   for (std::size_t i = 0; i < std::min(rows, found.choices.size()); ++i) {
     const RolloutChoice& c = found.choices[i];
     const bool shares = c.point.sharing.place != nullptr && c.point.sharing.place->shares_gpus;
@@ -126,6 +126,7 @@ std::string rollout_search_text(const Job& job, const Json& written, const Rollo
   return text +
          "\n  batch: micro-batch x accumulation, as many samples in all; TP: GPUs of an engine\n"
          "  share: the least of a GPU with which the engine is as fast as with any that fits\n"
+         "  host: of each machine, which is not held against it where what it has is not known\n"
          "  behind: the engine answers while the trainer trains, which changes what is trained on; "
          "last\n"
          "  errors of such times: docs/evidence/measurements.md, NeMo RL's performance summary\n";
@@ -140,7 +141,8 @@ Json rollout_search_json(const RolloutFound& found) {
                     {"iteration_seconds", c.estimate.time.step_seconds},
                     {"generation_seconds", seconds_of(c.estimate, Phase::generation)},
                     {"device_bytes", c.estimate.device.point},
-                    {"device_upper_bytes", c.estimate.device.upper}});
+                    {"device_upper_bytes", c.estimate.device.upper},
+                    {"host_bytes", c.estimate.verdict.host.needed}});
   }
   return {{"tried", found.tried},
           {"asked_iteration_seconds", found.asked ? Json(found.asked->time.step_seconds) : Json()},

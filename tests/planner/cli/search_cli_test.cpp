@@ -51,6 +51,25 @@ Json served(std::vector<std::string> more) {
   return Json::parse(f.out);
 }
 
+constexpr const char* kGrpo = R"({"model": "qwen2.5-1.5b", "cluster": "1xH100-SXM-80GB",
+  "framework": "single", "precision": "bf16-pure", "checkpointing": "full", "trainer": "trl",
+  "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 2, "gradient_accumulation": 2,
+    "prompt_length": 512, "new_tokens": 512,
+    "rollout": {"engine": "vllm", "gpu_memory_utilization": 0.02}}})";
+
+TEST(SearchCommand, SaysWhatToWriteWhereAnEngineHasNoRoom) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("grpo.json", kGrpo);
+  EXPECT_THAT(run_program(SHARDPLAN_PROGRAM, {"estimate", job}).err,
+              HasSubstr("gpu_memory_utilization"));
+  const Finished f = run_program(SHARDPLAN_PROGRAM, {"search", job});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, HasSubstr("the engine of the job as asked has no room"));
+  EXPECT_THAT(f.out, HasSubstr("workload.rollout.gpu_memory_utilization: 0.0"));
+  const Finished other = run_program(SHARDPLAN_PROGRAM, {"search", job, "--zero-stages", "2"});
+  EXPECT_THAT(other.err, HasSubstr("--zero-stages: is not searched of reinforcement learning"));
+}
+
 TEST(SearchCommand, PutsTheCheapestEngineFirst) {
   const Json cheapest = served({});
   ASSERT_GE(cheapest.size(), 3U);
