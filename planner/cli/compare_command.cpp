@@ -17,16 +17,8 @@ struct CompareArguments {
   Output output;
 };
 
-/// Where neither a file nor a flag says anything: what `fit` takes for granted too.
-Json defaults(const CompareArguments& a) {
-  const Json said = a.job.merged(Json::object());
-  const Json workload = said.value("workload", Json::object());
-  const bool trains = !workload.is_object() || workload.value("kind", Json("train")) == "train";
-  return a.job.files.empty() && trains ? Json{{"checkpointing", "full"}} : Json::object();
-}
-
 Exit compare(const CompareArguments& a) {
-  const Job job = a.job.load(a.job.merged(defaults(a)));
+  const Job job = a.job.load(a.job.merged(a.job.usual()));
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<Alternative> all = compare_plans(job, calibration);
   if (a.output.json()) {

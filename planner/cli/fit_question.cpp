@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -144,6 +145,10 @@ JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
   const JobOptions& options = question.job;
   const HardwareCatalog hardware = read_built_in(options);
   WrittenJob written{options.merged(defaults(question)), "<command line>", {.hardware = &hardware}};
+  if (!options.file.empty()) {
+    written.file = options.file;
+    written.context.directory = std::filesystem::path(options.file).parent_path().string();
+  }
   Job job = load_job(written.json, written.file, written.context);
   if (options.files.empty() && !job.plan.workload.generation.engine &&
       !options.merged(Json::object()).contains("checkpointing"))

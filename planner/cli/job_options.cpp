@@ -178,6 +178,13 @@ void JobOptions::set_flags(Json& job, std::string_view except) const {
                 value_of(flag.option->get_name(), *flag.field, flag.value));
 }
 
+Json JobOptions::usual() const {
+  if (!files.empty()) return Json::object();
+  const Json workload = merged(Json::object()).value("workload", Json::object());
+  const bool trains = !workload.is_object() || workload.value("kind", Json("train")) == "train";
+  return trains ? Json{{"checkpointing", "full"}} : Json::object();
+}
+
 Json JobOptions::merged(const Json& base) const {
   Json job = base;
   if (!files.empty()) overlay(job, of_files(base));

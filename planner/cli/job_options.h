@@ -38,6 +38,8 @@ class JobOptions {
 
   /// Whether the flag was on the command line.
   bool given(std::string_view flag) const;
+  /// What `fit` takes for granted too, where flags alone say the job.
+  Json usual() const;
 
   std::string file;                ///< the first of `files`; "" when the job is words and flags
   std::vector<std::string> files;  ///< one job, or what is imported as one

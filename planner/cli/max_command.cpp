@@ -79,7 +79,7 @@ void check_limit(const MaxArguments& a) {
 
 Exit largest(const MaxArguments& a) {
   check_limit(a);
-  Json base = Json::object();
+  Json base = a.job.usual();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
   const Json written = a.job.merged(base);
   Job job = a.job.load(written);
@@ -104,6 +104,8 @@ Exit largest(const MaxArguments& a) {
     std::string text = largest_text(a.of, r, job);
     if (degree)
       text += fmt::format("  with engines over {} GPUs each, which serve best\n", *degree);
+    if (!a.job.usual().empty() && !a.job.given("--checkpointing"))
+      text += "  with every block checkpointed, as fit assumes too: --checkpointing says another\n";
     a.output.write_text(text);
   }
   return r.value ? Exit::done : Exit::does_not_fit;

@@ -5,6 +5,11 @@
 #include "import/shell.h"
 
 namespace shardplan::importing {
+namespace {
+
+constexpr int kDeepest = 10;  // scripts within scripts
+
+}  // namespace
 
 void Shell::step() {
   const char c = peek();
@@ -107,10 +112,29 @@ void Shell::end_command() {
       std::ranges::find_if_not(words_, [](const Word& w) { return is_declaration(w.text); });
   words_.erase(words_.begin(), begin);
   if (!words_.empty() && !skipped && !is_pattern) {
+    run_inner_script();
     command.words = std::move(words_);
     commands_.push_back(std::move(command));
   }
   words_.clear();
+}
+
+/// `srun bash -c '$LAUNCHER $CMD'`: the text is a script, over the variables that are there.
+void Shell::run_inner_script() {
+  for (std::size_t i = 0; i + 2 < words_.size(); ++i) {
+    const bool shell = words_[i].text.ends_with("bash") || words_[i].text.ends_with("sh");
+    if (!shell || !words_[i + 1].text.starts_with("-") || !words_[i + 1].text.ends_with("c"))
+      continue;
+    const std::string script = words_[i + 2].text;
+    Shell inner(script);
+    if (depth_ >= kDeepest) return;
+    inner.depth_ = depth_ + 1;
+    inner.line_ = words_[i + 2].line;
+    inner.variables_ = variables_;
+    for (Command& command : inner.parse()) commands_.push_back(std::move(command));
+    words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i), words_.end());
+    return;
+  }
 }
 
 std::vector<Command> parse_shell(std::string_view script) {

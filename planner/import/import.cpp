@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "import/embedded_commands.h"
@@ -51,9 +52,11 @@ bool refers_elsewhere(const Json& value, const Json& file) {
   if (!value.is_string()) return false;
   const std::string& text = value.get_ref<const std::string&>();
   if (!text.starts_with("${") || text.find('}') + 1 != text.size()) return false;
-  const std::size_t point =
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", 2);
-  return point != text.npos && text[point] == '.' && !file.contains(text.substr(2, point - 2));
+  if (text.find(':') != text.npos) return false;  // a resolver's, "${path.choose:a}"
+  const auto point = std::find_if_not(
+      text.begin() + 2, text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+  return point != text.end() && *point == '.' &&
+         !file.contains(std::string(text.begin() + 2, point));
 }
 
 struct Told {

@@ -34,6 +34,7 @@ class Shell {
   static bool is_declaration(std::string_view word);
   void read_word();
   void end_command();
+  void run_inner_script();
   bool is_rest() const;
   static bool is_argument(std::string_view word) {
     return word.starts_with("--") && word.find('=') == word.npos;
@@ -60,6 +61,7 @@ class Shell {
   std::string_view text_;
   std::size_t at_ = 0;
   int line_ = 1;
+  int depth_ = 0;  ///< of the scripts that this one stands in
   std::size_t count_ = 0;
   ShellVariables variables_;
   ShellBranches branches_;

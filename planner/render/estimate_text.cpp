@@ -91,6 +91,8 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
       format_count(plan.workload.micro_batch * plan.workload.sequence_length);
   switch (c) {
     case Category::parameters:
+      if (quantization_of(plan.workload) != Quantization::none)
+        return "the weights themselves, most of them in few bits";
       return fmt::format("the weights themselves, {} bytes each", size_of(plan.precision.params));
     case Category::gradients:
       return fmt::format(

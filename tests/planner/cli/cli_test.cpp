@@ -92,6 +92,29 @@ TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
   EXPECT_THAT(shardplan({"fit", model}).err, HasSubstr("CLUSTER is required"));
 }
 
+/// Paths of a job start where it lies, whoever asks.
+TEST(Fit, FindsTheFilesOfAJobInAnotherFolder) {
+  const Finished found =
+      shardplan({"fit", SHARDPLAN_SOURCE_DIR "/configs/jobs/llama-2-7b-zero3.json"});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("FITS: llama-2-7b"));
+}
+
+/// The same job by flags is the same job: `max` took one that keeps all activations.
+TEST(Max, TakesForGrantedWhatFitDoes) {
+  const std::vector<std::string> flags{"max", "--model", "gpt2-xl", "--cluster", "1xRTX4090"};
+  std::vector<std::string> said = flags;
+  said.insert(said.end(), {"--checkpointing", "full"});
+  const std::string usual = shardplan(flags).out, full = shardplan(said).out;
+  EXPECT_EQ(usual.substr(0, full.size()), full);
+  EXPECT_THAT(usual, HasSubstr("every block checkpointed"));
+}
+
+TEST(Fit, SaysThatABaseInFewBitsIsOne) {
+  const Finished found = shardplan({"fit", "llama-3.1-8b", "1xRTX4090", "--method", "qlora"});
+  EXPECT_THAT(found.out, HasSubstr("the weights themselves, most of them in few bits"));
+}
+
 TEST(Fit, RefusesAWordWhosePlaceAFlagHasTaken) {
   const TemporaryFolder folder;
   const std::string accelerate = folder.file(

@@ -62,6 +62,17 @@ TEST_F(NamedFiles, AVariableThatNobodySetsIsNoValueOfTheFile) {
   }
 }
 
+/// What a manifest's command says has no line in the file (they all had line 1).
+TEST_F(NamedFiles, ACommandWithinAManifestHasNoLines) {
+  write("job.yaml",
+        "kind: Job\nspec:\n  template:\n    command: [torchrun, train.py]\n"
+        "    args: [--model_name_or_path, gpt2, --per_device_train_batch_size, '2', "
+        "--output_dir, out]\n");
+  const Imported job = imported("job.yaml");
+  EXPECT_EQ(job.job.at("workload").at("micro_batch"), 2);
+  EXPECT_EQ(job.origins.at("/workload/micro_batch").line, 0);
+}
+
 TEST_F(NamedFiles, AreFoundFromAFolderBelow) {
   write("configs/sft.yaml", kLlamaFactory);
   write("jobs/deep/run.sh", "#!/bin/bash\nllamafactory-cli train configs/sft.yaml\n");

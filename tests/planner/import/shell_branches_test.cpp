@@ -71,5 +71,24 @@ TEST(Scripts, ReadHereStringsAndParts) {
   EXPECT_EQ(last("run --transformer-impl local\n"), "run --transformer-impl local");
 }
 
+/// The text of `bash -c` is a script of its own, over the variables that are there (BigScience).
+TEST(InnerScripts, HaveTheVariablesOfTheOuter) {
+  const std::string script =
+      "export LAUNCHER=\"torchrun --nproc_per_node 4\"\nexport CMD=\"train.py --batch 2\"\n";
+  const std::vector<Command> commands =
+      parse_shell(script + "srun --jobid $J bash -c '$LAUNCHER --node_rank 0 $CMD' 2>&1\n");
+  std::string inner;
+  for (const Word& word : commands.front().words) inner += word.text + " ";
+  EXPECT_EQ(inner, "torchrun --nproc_per_node 4 --node_rank 0 train.py --batch 2 ");
+  EXPECT_EQ(parse_shell("N=3; bash -lc 'run $N'\n").front().words.back().text, "3");
+}
+
+TEST(InnerScripts, End) {
+  std::string script = "run";
+  for (int i = 0; i < 20; ++i) script = "S='" + script + "'\nbash -c \"$S\"";
+  parse_shell(script);
+  parse_shell("A='bash -c $A'\nbash -c \"$A\"\n");
+}
+
 }  // namespace
 }  // namespace shardplan::importing::shell_branches_test

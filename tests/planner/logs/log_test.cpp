@@ -133,6 +133,9 @@ TEST(Logs, WithoutAStepSayWhatWasLookedFor) {
   EXPECT_THAT(refusal("step: 3  loss: 1.0  memory: 1GiB  tps: 0\n"), HasSubstr("no step's time"));
   EXPECT_THAT(refusal(R"({"log_history": [{"step": 100, "loss": 1.2}]})"),
               HasSubstr("no step's time"));
+  // What people who ask why have at hand.
+  EXPECT_THAT(refusal("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB.\n"),
+              AllOf(HasSubstr("want of GPU memory"), HasSubstr("shardplan fit")));
   // A rate of one digit would be 10 % off.
   EXPECT_THAT(refusal("{'train_runtime': 900, 'train_steps_per_second': 0.005}\n"),
               HasSubstr("no step's time"));
