@@ -167,6 +167,16 @@ void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& bef
     if (e.kind == TapeEvent::Kind::gradient) call([&] { hooks.gradient(b, e.id, e.bytes); });
 }
 
+/// What comes or goes beside a pass's own blocks; `before` it, these go out.
+template <typename Before>
+void emit_aside(ProgramBuilder& b, const TapeEvent& e, std::vector<TailedFree>& pending,
+                Before&& before) {
+  before();
+  if (e.kind == TapeEvent::Kind::drain) return drain(b, pending, e.id);
+  if (e.kind == TapeEvent::Kind::timed) return b.times_kernel(e.id, e.bytes);
+  b.makes_workspace(e.bytes);
+}
+
 /// `pending`: what passes before it have left, and then what it leaves.
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
@@ -219,12 +229,8 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         break;
       case TapeEvent::Kind::drain:
       case TapeEvent::Kind::workspace:
-        emit_blocks();
-        e.kind == TapeEvent::Kind::drain ? drain(b, pending, e.id) : b.makes_workspace(e.bytes);
-        break;
       case TapeEvent::Kind::timed:
-        emit_blocks();
-        b.times_kernel(e.id, e.bytes);
+        emit_aside(b, e, pending, emit_blocks);
         break;
     }
   }

@@ -36,15 +36,9 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
       case Kind::free_newest:
       case Kind::free_older:
       case Kind::free_oldest:
-        free_named(row);
-        ++at_;
-        break;
       case Kind::free_size:
-        free_size(row);
-        ++at_;
-        break;
       case Kind::hand_over:
-        hand_over(row);
+        let_go(row);
         ++at_;
         break;
       case Kind::begin_step:
@@ -224,6 +218,12 @@ void BlockRun::take_all() {
   for (const std::deque<Used>& used : used_)
     if (!used.empty()) clocks_.host_waits(used.back().until);
   take_passed();
+}
+
+void BlockRun::let_go(const BlockRow& row) {
+  if (row.kind == BlockRow::Kind::free_size) return free_size(row);
+  if (row.kind == BlockRow::Kind::hand_over) return hand_over(row);
+  free_named(row);
 }
 
 void BlockRun::free_named(const BlockRow& row) {

@@ -97,6 +97,7 @@ class BlockRun {
   /// False, and nothing is done: cached segments would have to be given back.
   bool request(const BlockRow& row, bool stops_at_limit);
   void allocate(const BlockRow& row, CachingAllocator::BlockId block);
+  void let_go(const BlockRow& row);
   void free_named(const BlockRow& row);
   void hand_over(const BlockRow& row);
   void free_oldest(const BlockRow& row);

@@ -132,17 +132,7 @@ void ForwardPass::compute(std::size_t i) {
   const StorageId straight =
       op.transposed ? p_.temporary(p_.view.extent_of(op.in[0]), type) : kExternal;
 
-  if (op.kind == OpKind::cache)
-    append_to_cache(p_, op);
-  else if (writes_input(op))
-    p_.storages.ref(out.storage = read.storage[0]);
-  else if (const std::int64_t pieces =
-               attends && op.one_by_one ? attention_kernel(p_.view, op, type).calls : 1;
-           pieces > 1)  // images, or windows of them
-    out.storage = p_.storages.allocate_pieces(p_.view.bytes_of(op.out, out.dtype),
-                                              p_.view.category_of(op.out), pieces);
-  else
-    out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
+  make_result(op, read, attends, type);
   const std::array<StorageId, 2> places = temporaries_of_places(op);
   if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
@@ -170,6 +160,18 @@ void ForwardPass::compute(std::size_t i) {
   p_.storages.unref(straight);
   launch(op, type);
   if (rings || blocks) p_.writer.wait();
+}
+
+/// Of attention image by image, or window by window, each has a result of its own.
+void ForwardPass::make_result(const Op& op, const Operands& read, bool attends, DType type) {
+  ValueState& out = p_.view.state(op.out);
+  if (op.kind == OpKind::cache) return append_to_cache(p_, op);
+  if (writes_input(op)) return p_.storages.ref(out.storage = read.storage[0]);
+  const std::int64_t bytes = p_.view.bytes_of(op.out, out.dtype);
+  const std::int64_t pieces =
+      attends && op.one_by_one ? attention_kernel(p_.view, op, type).calls : 1;
+  out.storage = pieces > 1 ? p_.storages.allocate_pieces(bytes, p_.view.category_of(op.out), pieces)
+                           : p_.allocate_result(op, bytes);
 }
 
 void ForwardPass::save_narrow(std::size_t i, const std::vector<StorageId>& kept) {

@@ -40,6 +40,7 @@ class ForwardPass {
   void repeat_heads(const Op& op, Operands& read);
   void launch(const Op& op, DType type);
   void hold_input(const Op& op, StorageId input);
+  void make_result(const Op& op, const Operands& read, bool attends, DType type);
   std::array<StorageId, 2> temporaries_of_places(const Op& op);
   StorageId mask_that_goes(const Op& op);
   /// Node `i` keeps casts to fewer bits, its own or those of a linear before it.
