@@ -43,6 +43,8 @@ struct EngineGraphs {
 /// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
 /// serving.md.
 struct EngineHost {
+  /// It works after the GPU's pass, not beside it: the next is not scheduled ahead.
+  bool in_turns = false;
   double pass_seconds = 0;  ///< of any pass: scheduled, started, its tokens taken in
   /// Beside it, of each sequence whose log-probabilities are asked for, and of all at most.
   double scored_seconds = 0, scored_most_seconds = 0;
@@ -269,9 +271,9 @@ inline constexpr EngineDescription kVllm25 = [] {
 }();
 
 /// Of 2025, whose one runner is that of networks with experts. What it takes beside its tensors,
-/// and its host, was not measured. Nobody has asynchronous scheduling who does not ask for it
-/// (until 0.14): a page of vLLM 0.10.2 has 1.34 ms more between tokens without it
-/// (docs/explanation/ serving.md).
+/// and its host, was not measured; log-probabilities are taken to cost what they do today. Nobody
+/// has asynchronous scheduling who does not ask for it (until 0.14): a page of vLLM 0.10.2 has 1.34
+/// ms more between tokens without it (docs/explanation/ serving.md).
 inline constexpr EngineDescription kVllm11{
     .name = "vllm-0.11",
     .words = "vLLM 0.11",
@@ -280,6 +282,9 @@ inline constexpr EngineDescription kVllm11{
     .sizes = kVllmSizes,
     .runner = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
     .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
+    .host = {.in_turns = true,
+             .scored_seconds = kVllm.host.scored_seconds,
+             .scored_most_seconds = kVllm.host.scored_most_seconds},
     .own_exchange = kVllmExchange,
     .expert_rate = 0.3,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",

@@ -320,13 +320,20 @@ double ServedNetwork::starting(const EngineLoad& load) const {
   return seconds;
 }
 
+/// Log-probabilities, where they are asked for.
+double ServedNetwork::scoring(const EngineLoad& load) const {
+  const RolloutEngine& engine = *plan_.workload.generation.engine;
+  const EngineHost& host = engine.engine->host;
+  if (!engine.scores) return 0;
+  return std::min(load.decoding * host.scored_seconds, host.scored_most_seconds);
+}
+
 /// A pass that a host starts takes as long as the host, whichever of two processes takes longer:
 /// the one that starts the pass with its layers and takes its tokens in, or the one that answers.
 double ServedNetwork::waited_for(const EngineLoad& load) const {
   const RolloutEngine& engine = *plan_.workload.generation.engine;
   const EngineHost& host = engine.engine->host;
-  const double scores = std::min(load.decoding * host.scored_seconds, host.scored_most_seconds);
-  return std::max(host.pass_seconds + (engine.scores ? scores : 0) + starting(load),
+  return std::max(host.pass_seconds + scoring(load) + starting(load),
                   load.decoding * host.sequence_seconds);
 }
 
@@ -337,8 +344,10 @@ EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   const double ended = load.prompt_length > 0 ? load.prompt_tokens / load.prompt_length : 0;
   add_head(time, load.decoding + ended);
   add_attention(time, load);
-  time.host = std::max(runner_of(*plan_.workload.generation.engine, model()).pass_seconds,
-                       waited_for(load) - time.seconds());
+  const RolloutEngine& engine = *plan_.workload.generation.engine;
+  const double between = runner_of(engine, model()).pass_seconds;
+  time.host = engine.engine->host.in_turns ? between + scoring(load)
+                                           : std::max(between, waited_for(load) - time.seconds());
   return time;
 }
 

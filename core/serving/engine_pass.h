@@ -57,6 +57,7 @@ class ServedNetwork {
   void add_exchanges(EnginePassTime& time, const SegmentRun& segment) const;
   void add_attention(EnginePassTime& time, const EngineLoad& load) const;
   double starting(const EngineLoad& load) const;
+  double scoring(const EngineLoad& load) const;
   double waited_for(const EngineLoad& load) const;
   double again_seconds(double bytes) const;
   ModelRun run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const;

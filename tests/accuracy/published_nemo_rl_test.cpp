@@ -146,7 +146,7 @@ TEST(PublishedNemoRl, StepsOnTheSameGpus) {
     EXPECT_GT(ratio, 0.55);
     EXPECT_LT(ratio, 1.0);
   }
-  EXPECT_LT(mean_error(all), 0.22);
+  EXPECT_LT(mean_error(all), 0.16);
 }
 
 // Of engines on GPUs of their own that go on while the trainer trains.
@@ -157,7 +157,7 @@ TEST(PublishedNemoRl, StepsOfTwoGroupsOfGpus) {
     EXPECT_GT(ratio, 0.7);
     EXPECT_LT(ratio, 1.1);
   }
-  EXPECT_LT(mean_error(all), 0.16);
+  EXPECT_LT(mean_error(all), 0.14);
 }
 
 }  // namespace
