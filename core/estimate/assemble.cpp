@@ -96,10 +96,12 @@ HostMemory times(const HostMemory& rank, std::int64_t ranks) {
           checked_mul(rank.nvme, ranks)};
 }
 
-std::int64_t growth_of(const HostGrowth& host, const Program& program) {
+/// `ranks`: of a node; one process has them all, each a thread of its own.
+std::int64_t growth_of(const HostGrowth& host, const Program& program, std::int64_t ranks) {
   if (program.libraries == HostLibraries::untold) return 0;
   const bool attends = program.libraries == HostLibraries::attention;
-  return (attends ? host.attention_bytes : host.products_bytes) +
+  return (attends ? host.attention_bytes + checked_mul(ranks - 1, host.rank_bytes)
+                  : host.products_bytes) +
          (program.reads_past_host ? host.direct_bytes : 0);
 }
 
@@ -116,8 +118,8 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   add_device_memory(e, plan, calibration, program, memory, runs);
   e.host_per_node = times(program.host, plan.cluster.gpus_per_node);
   if (program.host.total() > 0)
-    e.host_growth_of_process =
-        growth_of(calibration.overhead_of(plan.framework.kind).host, program);
+    e.host_growth_of_process = growth_of(calibration.overhead_of(plan.framework.kind).host, program,
+                                         plan.cluster.gpus_per_node);
   e.traffic = traffic_of(program, plan.cluster);
   e.time = time;
   e.time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;

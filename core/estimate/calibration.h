@@ -21,6 +21,7 @@ namespace shardplan {
 struct HostGrowth {
   std::int64_t products_bytes = 0;
   std::int64_t attention_bytes = 0;  ///< with fused attention
+  std::int64_t rank_bytes = 0;       ///< then, for each further rank of the process
   std::int64_t direct_bytes = 0;     ///< more, with the library that moves files to GPUs and back
 };
 

@@ -237,10 +237,11 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
 }
 
 void ProgramBuilder::exchange(Collective kind, Group group, std::int64_t bytes,
-                              std::string_view what, bool ahead) {
+                              std::string_view what, bool ahead, std::int64_t messages) {
   if (bytes == 0) return;
   collective(kind, bytes, what, 1, group);
   program_.events.back().ahead = ahead;
+  program_.events.back().messages = messages;
 }
 
 void ProgramBuilder::host_optimizer(HostOptimizer optimizer, std::int64_t elements, bool ahead) {

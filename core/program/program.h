@@ -103,6 +103,8 @@ struct Event {
   /// when the phase began, beside all of it so far, and waited for here.
   bool bucketed = false;
   bool once_a_step = false;  ///< collective: no micro-batch of a pipeline waits for it again
+  /// collective: sends and receives that the host gives one by one to make up a call.
+  std::int64_t messages = 0;
   /// throttle: marks that the stream has passed count until forgotten, one at a time.
   bool keeps_passed = false;
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
@@ -196,6 +198,9 @@ struct Program {
   std::int64_t rank = 0;              ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;
+  /// The host makes a step ready once and then gives all of it: phases are no more to it than the
+  /// kernels that they start.
+  bool ready_once = false;
 };
 
 /// Index of the event that ends the repetition which begins at `begin`.
@@ -284,9 +289,9 @@ class ProgramBuilder {
   void gather_buckets(std::int64_t bytes, std::string_view what, std::int64_t buckets, Group group);
   /// Gathers what does not depend on the computation under way.
   void gather_ahead(std::int64_t bytes, std::string_view what, Group group = Group::data);
-  /// What the network itself exchanges, where its operations stand.
-  void exchange(Collective kind, Group group, std::int64_t bytes, std::string_view what,
-                bool ahead);
+  /// What the network itself exchanges, where its operations stand. `messages`: Event::messages.
+  void exchange(Collective kind, Group group, std::int64_t bytes, std::string_view what, bool ahead,
+                std::int64_t messages = 0);
   /// `but_last`: bytes of copies, the last ones, that are not waited for.
   void wait(Stream stream, std::int64_t but_last = 0);
   void synchronize();

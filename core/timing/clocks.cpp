@@ -8,8 +8,9 @@
 namespace shardplan {
 
 ClockRules clock_rules(const Program& program, const Plan& plan, const TimeRates& rates) {
-  return {rates.host.phase_seconds, rates.host.collective_seconds, rates.links.contention,
-          program.bubble_share, plan.launch_blocking};
+  return {rates.host.phase_seconds,   program.ready_once,     rates.host.collective_seconds,
+          rates.host.message_seconds, rates.links.contention, program.bubble_share,
+          plan.launch_blocking};
 }
 
 namespace {
@@ -25,7 +26,8 @@ ClockMove described(const Event& e) {
           .once_a_step = e.once_a_step,
           .to_device = e.to_device,
           .keeps_passed = e.keeps_passed,
-          .count = e.count};
+          .count = e.count,
+          .messages = e.messages};
 }
 
 double update_rate(HostOptimizer optimizer, const HostRates& rates) {
@@ -110,12 +112,14 @@ StreamClocks::Cost StreamClocks::run(const KernelSequence& sequence) {
   const double end = std::max(at.compute + sequence.busy, at.host + sequence.chain);
   const Cost cost{.start = end - sequence.busy, .idle = end - at.compute - sequence.busy};
   at.compute = end;
+  at.late += cost.idle;
   at.host += sequence.issue;
   return cost;
 }
 
 StreamClocks::Cost StreamClocks::collective(const ClockMove& m) {
-  at.host += rules_.collective_seconds * static_cast<double>(m.count);
+  at.host += rules_.collective_seconds * static_cast<double>(m.count) +
+             rules_.message_seconds * static_cast<double>(m.messages);
   if (m.once_a_step) pending_once_ += m.seconds;
   Cost cost;
   if (rules_.launch_blocking) {  // its kernels too
@@ -128,6 +132,7 @@ StreamClocks::Cost StreamClocks::collective(const ClockMove& m) {
     return cost;
   }
   if (m.bucketed) return m.ahead ? gathered(m) : bucketed(m);
+  if (!m.ahead) at.late += std::max(0.0, at.host - std::max(at.communication, at.compute));
   cost.start = m.ahead ? std::max(at.communication, at.host)
                        : std::max({at.communication, at.compute, at.host});
   at.communication = cost.start + m.seconds;
@@ -195,15 +200,19 @@ StreamClocks::Cost StreamClocks::host_optimizer(const ClockMove& m) {
 }
 
 /// Before the optimizer the passes of the step are done: what the pipeline was not full. What is
-/// done once a step does not make the turns of micro-batches longer.
+/// done once a step does not make the turns of micro-batches longer. Where the host gives a step as
+/// a whole it goes on meanwhile, so that what was late for it is made up for.
 double StreamClocks::begin_phase(Phase phase) {
   double bubble = 0;
   if (phase == Phase::step && rules_.bubble_share > 0) {  // else the host runs ahead into it
-    bubble = rules_.bubble_share * (at.compute - once_);
+    const double late = rules_.ready_once ? at.late : 0;
+    bubble = std::max(0.0, rules_.bubble_share * (at.compute - once_ - late) - late);
     at.compute += bubble;
     at.host = std::max(at.host, at.compute);
   }
-  at.host += rules_.phase_seconds;
+  if (!rules_.ready_once || !begun_) at.host += rules_.phase_seconds;
+  if (!begun_) at.late -= rules_.phase_seconds;  // every stage begins as late
+  begun_ = true;
   phase_start = std::max(at.compute, at.host);
   return bubble;
 }

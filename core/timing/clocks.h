@@ -27,6 +27,7 @@ struct ClockMove {
   bool to_device = false;     ///< copy
   bool keeps_passed = false;  ///< throttle
   std::int64_t count = 1;     ///< collective: calls; mark, throttle
+  std::int64_t messages = 0;  ///< collective: Event::messages
   double seconds = 0;         ///< collective, copy, host_optimizer; wait: not waited for
   KernelSequence sequence;    ///< compute
   bool operator==(const ClockMove&) const = default;
@@ -35,7 +36,9 @@ struct ClockMove {
 /// What holds for a whole step.
 struct ClockRules {
   double phase_seconds = 0;       ///< of the host, before a phase
+  bool ready_once = false;        ///< before a step's first alone
   double collective_seconds = 0;  ///< of the host, for a call
+  double message_seconds = 0;     ///< of the host, for a send or a receive that is a part of one
   double contention = 0;          ///< slowdown of computation while a collective runs
   double bubble_share = 0;        ///< Program::bubble_share
   bool launch_blocking = false;   ///< the host waits for every kernel
@@ -60,6 +63,7 @@ Pace host_ahead(const Program& program);
 /// Seconds since the step began, at which all that was given so far is done.
 struct Clocks {
   double host = 0, compute = 0, communication = 0, copies = 0;
+  double late = 0;  ///< of compute's: kernels and exchanges began later, as the host was behind
 
   double of(Stream stream) const {
     return stream == Stream::copy            ? copies
@@ -109,6 +113,7 @@ class StreamClocks {
   double gathers_ = 0;       ///< when what a phase began to gather is there
   double pending_once_ = 0;  ///< seconds of collectives of once a step that nobody waited for yet
   double once_ = 0;          ///< of compute's, waited for such
+  bool begun_ = false;       ///< a phase
 };
 
 }  // namespace shardplan

@@ -6,6 +6,7 @@ void slow_host(HostRates& host, double factor) {
   for (double& seconds : host.seconds) seconds *= factor;
   host.launch_wait *= factor;
   host.collective_seconds *= factor;
+  host.message_seconds *= factor;
   host.phase_seconds *= factor;
 }
 

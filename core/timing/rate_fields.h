@@ -77,6 +77,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   visit("host.empty", rates.host.empty);
   visit("host.no_grad", rates.host.no_grad);
   visit("host.collective_seconds", rates.host.collective_seconds);
+  visit("host.message_seconds", rates.host.message_seconds);
   visit("host.phase_seconds", rates.host.phase_seconds);
   visit("host.deepspeed_adam_elements_per_second", rates.host.deepspeed_adam_elements_per_second);
   visit("host.torch_adam_elements_per_second", rates.host.torch_adam_elements_per_second);

@@ -107,6 +107,7 @@ struct HostRates {
   double empty = 0.4;         ///< share of that for a call that starts nothing: a view
   double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off
   double collective_seconds = 40e-6;
+  double message_seconds = 6e-6;  ///< for a send or a receive within a group of them
   double phase_seconds = 2e-3;  ///< before the first kernel of a phase
   /// Of a node's CPUs together.
   double deepspeed_adam_elements_per_second = 1.4e9;

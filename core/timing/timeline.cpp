@@ -222,7 +222,8 @@ class Simulation {
       run_range(begin + 1, end);
       const Clocks& at = clocks_.at;
       const Clocks delta{at.host - before.host, at.compute - before.compute,
-                         at.communication - before.communication, at.copies - before.copies};
+                         at.communication - before.communication, at.copies - before.copies,
+                         at.late - before.late};
       if (trace_ == nullptr && have && same(delta, last)) {
         const std::int64_t stride = safe_stride(delta, count - i - 1);
         if (stride > 0) {
@@ -263,6 +264,7 @@ class Simulation {
     clocks_.at.compute += stride * d.compute;
     clocks_.at.communication += stride * d.communication;
     clocks_.at.copies += stride * d.copies;
+    clocks_.at.late += stride * d.late;
     const auto more = [&](double StepTimes::*field) {
       times_.*field += stride * (times_.*field - before.*field);
     };

@@ -27,12 +27,13 @@ TEST(NativeForeseen, TakeTheTimeThatIsPredicted) {
     const double error = 100 * (e.time.step_seconds / measured - 1);
     sum += std::abs(error);
     ++runs;
-    // 9.7 GB of rows of 64 experts, half of which NCCL sends to their own rank: not explained yet.
-    const bool slow_exchange = r.name.find("-e2-qwen3-moe-") != std::string::npos;
-    EXPECT_GE(error, slow_exchange ? -38.3 : -10.9) << r.name;
+    // Parameters come from the host beside backward passes since they do so in the prediction too:
+    // 7 instead of 15 % over nine runs, this one 16 too fast (docs/evidence/engine.md).
+    const bool all_on_host = r.name.find("-offload-all-") != std::string::npos;
+    EXPECT_GE(error, all_on_host ? -16.3 : -10.9) << r.name;
   }
   ASSERT_EQ(runs, kRuns);
-  EXPECT_LE(sum / kRuns, 8.0);
+  EXPECT_LE(sum / kRuns, 5.2);
 }
 
 /// 64 and 32 experts as random weights route: the job says how many had no rows, as its record

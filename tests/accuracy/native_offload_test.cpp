@@ -53,7 +53,8 @@ TEST(OffloadedRuns, take_of_the_host_what_is_predicted) {
 
 /// Every run that keeps something on its host: its process has all ranks of the machine. What it
 /// grows by beside was fitted to the median of every second one in alphabetical order, of fp32 and
-/// of 16 bits; those with cuFile were the first two of four.
+/// of 16 bits; those with cuFile were the first two of four; further ranks are as the median of
+/// those that have some.
 std::vector<Record> kept_on_host() {
   std::vector<std::string> paths;
   for (const auto& [name, file] : record_files())

@@ -12,6 +12,7 @@
 #include "frameworks/native/kernels.h"
 #include "frameworks/native/offload.h"
 #include "frameworks/native/sizes.h"
+#include "frameworks/native/turns.h"
 #include "lowering/micro_batches.h"
 #include "lowering/pipeline/schedule.h"
 
@@ -176,7 +177,7 @@ KnownWork make_known(ProgramBuilder& b, const NativeWork& work) {
 
 /// The ranks that share each layer, or divide its experts, wait for what they exchange; those that
 /// share sequences compute meanwhile.
-void emit_work(ProgramBuilder& b, const KnownWork& work) {
+void emit_work(ProgramBuilder& b, const Native& n, const KnownWork& work) {
   for (const KnownStretch& s : work) {
     if (s.passed_on > 0)
       b.exchange(Collective::send, Group::context, s.passed_on,
@@ -186,16 +187,19 @@ void emit_work(ProgramBuilder& b, const KnownWork& work) {
     if (s.read) b.synchronize();
     if (!s.exchange) continue;
     const bool rows = *s.exchange == Collective::all_to_all;
+    // Each expert's rows go to it in a message of their own, to those of the rank itself too, and
+    // so they come.
+    const std::int64_t messages = rows ? 2 * n.layout.block.experts : 0;
     b.exchange(*s.exchange, rows ? Group::expert : Group::tensor, s.bytes,
                rows                                    ? "rows of experts"
                : *s.exchange == Collective::all_gather ? "tensor-parallel all-gather"
                                                        : "tensor-parallel reduce-scatter",
-               false);
+               false, messages);
     b.wait(Stream::communication);
   }
 }
-void emit_work(ProgramBuilder& b, const NativeWork& work) {
-  emit_work(b, make_known(b, work));
+void emit_work(ProgramBuilder& b, const Native& n, const NativeWork& work) {
+  emit_work(b, n, make_known(b, work));
 }
 
 /// What a step's passes leave for each other; of a run without stages, those of a micro-batch.
@@ -228,7 +232,8 @@ struct BlockTurn {
 
 /// The work of each block of a chunk, which is the same for those that a pass treats alike; the
 /// parameters of two may still be there from the pass before. `first`: in the step's first pass.
-/// `lowest`: nothing below the last block of a backward pass is trained. `after` follows each.
+/// `lowest`: nothing below the last block of a backward pass is trained. `after` follows each, and
+/// what the next one is computed with: gathers go first, beside the work, reductions behind them.
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first, bool lowest,
                  After&& after) {
@@ -251,16 +256,17 @@ void emit_layers(ProgramBuilder& b, const Native& n, KeptPass pass, bool first, 
   };
   for (std::int64_t i = 0, alike = 0; i < blocks; i += alike) {
     const BlockTurn turn = turn_of(i);
-    for (alike = 1; i + alike < blocks && turn_of(i + alike) == turn;) ++alike;
+    for (alike = 1; i > 0 && i + alike < blocks && turn_of(i + alike) == turn;) ++alike;
     b.begin_repeat(alike);
     for (const NativeUnit& u : units) emit_use(b, n, u, first, turn.there);
+    if (i > 0) after();
     emit_turn(b, n);
     emit_before(b, n, turn.kept);
-    emit_work(b, work_of(turn.pass));
+    emit_work(b, n, work_of(turn.pass));
     emit_after(b, n, turn.kept);
-    after();
     b.end_repeat();
   }
+  after();
 }
 
 /// Gives the next stage, or the one before, what it waits for.
@@ -275,7 +281,7 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
   if (begins) {
     emit_use(b, n, n.layout.embedding, pass.first, n.layout.tied);
     emit_turn(b, n);
-    emit_work(b, native_embedding(n));
+    emit_work(b, n, native_embedding(n));
   }
   if (n.any_again()) b.transient(Category::activations, n.everything());
   emit_layers(b, n, KeptPass::forward, pass.first, false, [] {});
@@ -288,7 +294,7 @@ void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pas
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width) +
                   n.loss_parts());
-  emit_work(b, native_head(n));
+  emit_work(b, n, native_head(n));
   emit_joint_head(b, n, pass.last);
   emit_reduction(b, n, n.layout.head, pass);
 }
@@ -306,7 +312,7 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
     for (const NativeUnit& u : n.layout.units_of_block()) emit_reduction(b, n, u, pass);
   });
   if (n.pipeline.begins(pass.chunk)) {
-    emit_work(b, native_embedding_backward(n));
+    emit_work(b, n, native_embedding_backward(n));
   } else {
     emit_message(b, n, "gradients to the stage before");
   }
@@ -415,9 +421,11 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   Program program = program_of(run);
   program.one_block = true;
   program.rank = rank;
-  program.bubble_share = plan.parallel.pipeline > 1 ? bubble_share(plan) : 0;
   ProgramBuilder b(program);
   const Native n(model, plan, rank);
+  program.bubble_share = native_bubble_share(n);
+  // With stages each pass is a phase; without, the host's times were found with a step's few.
+  program.ready_once = n.pipeline.stages > 1;
   add_residents(b, n);
   program.model_bytes = total_bytes(program.resident);
   program.host = native_host_memory(n);

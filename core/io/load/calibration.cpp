@@ -48,6 +48,7 @@ HostGrowth read_host_growth(ObjectReader& o) {
   if (!in) return growth;
   growth.products_bytes = in->integer("products_bytes", 0).value_or(0);
   growth.attention_bytes = in->integer("attention_bytes", 0).value_or(0);
+  growth.rank_bytes = in->integer("rank_bytes", 0).value_or(0);
   growth.direct_bytes = in->integer("direct_bytes", 0).value_or(0);
   in->finish();
   return growth;

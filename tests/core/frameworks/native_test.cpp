@@ -195,7 +195,33 @@ TEST(NativePipelines, send_each_micro_batch_on_and_its_gradient_back) {
         line.what == "gradients to the stage before")
       sent += line.payload_bytes;
   EXPECT_EQ(sent, 6 * message);
-  EXPECT_EQ(worst_program(model, plan).bubble_share, 2.0 / 6);
+}
+
+/// Of 6 micro-batches: two turns of the others. The last stage has the head, the others do not.
+TEST(NativePipelines, wait_for_the_turns_of_the_other_stages) {
+  const Model model = model_of(kLlama);
+  const Plan plan = staged(native_plan(1, "bf16-master", 6), 3, PipelineSchedule::one_f_one_b, 1);
+  const RankModel share(model, plan);
+  const auto share_of = [&](std::int64_t rank) {
+    return lower(share.model(), plan, share.run(), rank).bubble_share;
+  };
+  const double first = share_of(0), last = share_of(4);
+  EXPECT_LT(last, 2.0 / 6);
+  EXPECT_GT(first, 2.0 / 6);
+  // With h of the head's work beside a stage's blocks: 2 / (1 + h) and 2 + h turns.
+  const double head = 2.0 / 6 / last - 1;
+  EXPECT_NEAR(first, (2 + head) / 6, 1e-12);
+}
+
+TEST(NativePipelines, are_made_ready_once_a_step) {
+  const Model model = model_of(kLlama);
+  Plan plan = staged(native_plan(1, "bf16-master", 6), 3, PipelineSchedule::one_f_one_b, 1);
+  Calibration calibration;
+  const auto step = [&](double seconds) {
+    calibration.time.host.phase_seconds = seconds;
+    return estimate(model, plan, calibration).time.step_seconds;
+  };
+  EXPECT_LT(step(1), 3 * (1 + step(0)));  // once and its share of the wait, not 12 times
 }
 
 constexpr std::string_view kMixtral = R"({"model_type": "mixtral", "hidden_size": 1024,
@@ -293,6 +319,20 @@ TEST(NativeLowering, sends_rows_of_experts_there_and_back_in_both_passes) {
   EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 128 * 1024 * 2);
   plan.framework.native.capacity_factor = 1.5;  // 128 · 2 / 8 · 1.5
   EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 48 * 1024 * 2);
+}
+
+/// Each expert's rows go, and come, in a message of their own.
+TEST(NativeLowering, has_the_host_give_a_message_for_each_expert) {
+  const Model model = model_of(kMixtral);
+  Plan plan = native_plan(1, "bf16-master", 4);
+  plan.parallel.expert = 4;
+  std::int64_t exchanges = 0;
+  for_each_event(worst_program(model, plan), [&](const Event& e, std::int64_t times) {
+    if (e.what != "rows of experts") return;
+    EXPECT_EQ(e.messages, 2 * 8);
+    exchanges += times;
+  });
+  EXPECT_EQ(exchanges, 4 * 4);
 }
 
 // Tokens are no leading dimension of an expert's products, or padded (fp8): no count is slow.

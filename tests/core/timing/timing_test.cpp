@@ -10,6 +10,7 @@
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "support/program_testing.h"
+#include "timing/clocks.h"
 #include "timing/timeline.h"
 
 namespace shardplan {
@@ -195,6 +196,24 @@ TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
   const StepTimes copies = times(R"({"name": "ddp"})");
   EXPECT_LT(copies.exposed_communication, views.exposed_communication);
   EXPECT_GT(copies.step, views.step);
+}
+
+TEST(StreamClocks, HaveTheHostMakeAStepReadyOnceWhereItDoes) {
+  const auto host_after_two = [](bool once) {
+    StreamClocks clocks({.phase_seconds = 1, .ready_once = once});
+    clocks.begin_phase(Phase::forward);
+    clocks.begin_phase(Phase::backward);
+    return clocks.at.host;
+  };
+  EXPECT_DOUBLE_EQ(host_after_two(false), 2);
+  EXPECT_DOUBLE_EQ(host_after_two(true), 1);
+}
+
+TEST(StreamClocks, HaveTheHostGiveTheMessagesOfAnExchangeOneByOne) {
+  StreamClocks clocks({.collective_seconds = 1, .message_seconds = 0.5});
+  clocks.collective({.kind = Event::Kind::collective, .messages = 4, .seconds = 2});
+  EXPECT_DOUBLE_EQ(clocks.at.host, 3);
+  EXPECT_DOUBLE_EQ(clocks.at.communication, 5);
 }
 
 TEST(Timeline, WaitsForTheHostWhenKernelsAreShort) {
