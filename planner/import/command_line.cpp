@@ -7,7 +7,7 @@
 namespace shardplan::importing {
 namespace {
 
-constexpr int kDeepest = 10;  // scripts within scripts
+constexpr int kDeepestScript = 10;  // scripts within scripts
 
 }  // namespace
 
@@ -127,7 +127,7 @@ void Shell::run_inner_script() {
       continue;
     const std::string script = words_[i + 2].text;
     Shell inner(script);
-    if (depth_ >= kDeepest) return;
+    if (depth_ >= kDeepestScript) return;
     inner.depth_ = depth_ + 1;
     inner.line_ = words_[i + 2].line;
     inner.variables_ = variables_;

@@ -10,7 +10,7 @@ namespace shardplan::importing {
 namespace {
 
 constexpr std::size_t kMostCalls = 5'000;
-constexpr int kDeepest = 100;
+constexpr int kDeepestCall = 100;
 
 using Value = std::optional<Json>;
 
@@ -180,7 +180,7 @@ class Program {
   Value primary(int deep) {
     skip_space();
     const char c = peek();
-    if (deep > kDeepest) {
+    if (deep > kDeepestCall) {
       step();
       return std::nullopt;
     }

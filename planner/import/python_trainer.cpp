@@ -58,7 +58,7 @@ constexpr std::array kTrainerKeys{Renamed{"model", "model_name_or_path"},
 constexpr std::array<std::string_view, 8> kAlgorithms{"SFT",  "DPO", "GRPO",   "KTO",
                                                       "ORPO", "CPO", "Reward", "GKD"};
 
-std::string_view last_part(std::string_view name) {
+std::string_view attribute_of(std::string_view name) {
   return name.substr(name.rfind('.') + 1);
 }
 
@@ -79,7 +79,7 @@ bool is_configuration(std::string_view name) {
 /// AutoModelForCausalLM, LlamaForCausalLM, FastLanguageModel; not PeftModel's, whose base was
 /// loaded before.
 bool loads_model(const PythonCall& call) {
-  if (last_part(call.name) != "from_pretrained") return false;
+  if (attribute_of(call.name) != "from_pretrained") return false;
   const std::string_view owner = std::string_view(call.name).substr(0, call.name.rfind('.'));
   const bool model = owner.find("Model") != owner.npos || owner.find("For") != owner.npos;
   return model && owner.find("Peft") == owner.npos;
@@ -98,7 +98,7 @@ class Trainers {
   }
 
   void read(const PythonCall& call) {
-    const std::string_view name = last_part(call.name);
+    const std::string_view name = attribute_of(call.name);
     if (is_configuration(name)) return add_trainer(call);
     if (loads_model(call)) return take_model(call);
     if (name == "LoraConfig" || (name == "get_peft_model" && has(call, "r")))
@@ -200,8 +200,8 @@ class Trainers {
     Document& trainer = trainers_.emplace_back();
     trainer.file = shared_.file;
     trainer.value = Json::object();
-    trainer.program = trl_command(last_part(call.name));
-    if (trainer.program.empty()) trainer.program = std::string(last_part(call.name));
+    trainer.program = trl_command(attribute_of(call.name));
+    if (trainer.program.empty()) trainer.program = std::string(attribute_of(call.name));
     for (const PythonCall::Argument& argument : call.arguments)
       if (!argument.name.empty()) put(trainer, argument.name, argument);
   }

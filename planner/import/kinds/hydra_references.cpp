@@ -12,7 +12,7 @@
 namespace shardplan::importing {
 namespace {
 
-constexpr int kDeepest = 20;
+constexpr int kDeepestReference = 20;
 constexpr int kMostSteps = 20'000;  ///< of a whole configuration
 
 std::string_view without_blanks(std::string_view text) {
@@ -31,7 +31,8 @@ class Resolver {
 
   /// `at`: the path of the key that has the text.
   std::optional<Json> value_of(std::string_view text, const std::string& at, int depth) {
-    if (depth > kDeepest || ++steps_ > kMostSteps || !is_reference(text)) return std::nullopt;
+    if (depth > kDeepestReference || ++steps_ > kMostSteps || !is_reference(text))
+      return std::nullopt;
     const std::string_view inside = text.substr(2, text.size() - 3);
     const std::size_t colon = inside.find(':');
     if (colon != inside.npos && inside.substr(0, colon).find('.') == inside.npos)
