@@ -69,8 +69,8 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
   return token_batches(tokens, division);
 }
 
-/// What was moved to and from NVMe.
-struct Moved {
+/// What had been moved when the first timed step began.
+struct MovedBefore {
   StorageUse host, direct;
 };
 
@@ -83,14 +83,14 @@ StorageUse difference(const StorageUse& after, const StorageUse& before) {
           after.busy_seconds - before.busy_seconds};
 }
 
-void report_host(RankHostMemory& host, const Moved& moved, RankReport& report) {
+void report_host(RankHostMemory& host, const MovedBefore& before, RankReport& report) {
   report.host = host.used();
   if (host.swap() == nullptr) return;
   report.storage = host.swap()->description();
-  report.storage_use = moved.host;
+  report.storage_use = difference(use_of(host.swap()), before.host);
   if (host.direct() == nullptr) return;
   report.direct = host.direct()->description();
-  report.direct_use = moved.direct;
+  report.direct_use = difference(use_of(host.direct()), before.direct);
 }
 
 Activity activity_of(Phase phase) {
@@ -179,18 +179,13 @@ void tell_step(const RankRun& r, std::int64_t index, const StepResult& result) {
     r.telling->watch.stepped({index, result, r.arena.profile().peak(), r.arena.live_bytes()});
 }
 
-/// What has been moved to and from NVMe so far.
-Moved moved_of(RankHostMemory& host) {
-  return {use_of(host.swap()), use_of(host.direct())};
-}
-
-/// All steps and checkpoints. Returns what the timed steps moved: the last update, which no step
-/// waits for, is not among it.
-Moved make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
+/// All steps and checkpoints. Returns what had been moved to and from NVMe when the first timed
+/// step began.
+MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
   const EngineJob& job = r.whole.job;
   std::optional<Saver> saver;
   if (job.run.save.wanted()) saver.emplace(job, r.whole.tokens, r.trainer, r.world);
-  Moved before;
+  MovedBefore before;
   StepTimes times;
   const std::int64_t first = r.trainer.state().steps;
   std::int64_t index = first;
@@ -200,7 +195,8 @@ Moved make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
     phases.at(phase);
   });
   for (; index < job.run.steps; ++index) {
-    if (r.host != nullptr && index - first == job.run.warmup) before = moved_of(*r.host);
+    if (r.host != nullptr && index - first == job.run.warmup)
+      before = {use_of(r.host->swap()), use_of(r.host->direct())};
     if (index - first == job.run.warmup - 1) phases.start();
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
@@ -216,9 +212,7 @@ Moved make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
   times.report(job, report);
   report.phase_seconds = phases.seconds();
   if (saver) report.save = saver->report();
-  if (r.host == nullptr) return {};
-  const Moved after = moved_of(*r.host);
-  return {difference(after.host, before.host), difference(after.direct, before.direct)};
+  return before;
 }
 
 void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
@@ -262,14 +256,14 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   diary.at(Activity::weights, 0);
   give_values(run, rank, *trainer);
   const auto batches = make_batches(job, run.tokens, groups);
-  const Moved moved = make_steps(
+  const MovedBefore moved_before = make_steps(
       {run, *device.communicator, *trainer, arena, host ? &*host : nullptr, diary, telling},
       *batches, report);
   trainer->finish();
   report.measured = arena.profile();
   if (host) {
     report.host_growth = host_bytes_resident() - resident;
-    report_host(*host, moved, report);
+    report_host(*host, moved_before, report);
   }
   if (placement.ranks_per_device == 1) {
     report.overheads = backend.overheads();
