@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostic.h"
+#include "base/fnv.h"
 
 namespace shardplan::validator {
 namespace {
@@ -56,14 +57,10 @@ Json optional_name(const std::optional<DType>& dtype) {
   return dtype ? Json(name_of(*dtype)) : Json();
 }
 
-constexpr std::uint64_t kFnvStart = 0xCBF29CE484222325, kFnvPrime = 0x100000001B3;
-
-/// FNV-1a, a token at a time.
 std::string fingerprint(const std::vector<std::int32_t>& tokens) {
-  std::uint64_t hash = kFnvStart;
-  for (const std::int32_t token : tokens)
-    hash = (hash ^ static_cast<std::uint32_t>(token)) * kFnvPrime;
-  return fmt::format("{:016x}", hash);
+  Fnv hash;
+  for (const std::int32_t token : tokens) hash.add(static_cast<std::uint32_t>(token));
+  return fmt::format("{:016x}", hash.value());
 }
 
 std::string shown(const Json* value) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/fnv.h"
 
 namespace shardplan::compiled {
 namespace {
@@ -61,16 +62,14 @@ std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products) {
 
 void KernelTrials::time(const JointGraph& graph, const Unit& unit, std::int64_t which) {
   if (cache_ == 0) return;
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  const auto mix = [&](std::int64_t value) {
-    hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
-  };
-  for (const std::int64_t value : {unit.span, which, std::int64_t{unit.reduces}}) mix(value);
+  Fnv hash;
+  const auto add = [&](std::int64_t number) { hash.add(static_cast<std::uint64_t>(number)); };
+  for (const std::int64_t number : {unit.span, which, std::int64_t{unit.reduces}}) add(number);
   for (const auto* list : {&unit.reads, &unit.writes})
     for (const NodeId id : *list)
-      mix(checked_mul(graph.at(id).elements, size_of(graph.at(id).type)));
-  writer_.emit(TapeEvent::Kind::timed, Category::workspace, static_cast<std::int32_t>(hash >> 33U),
-               cache_);
+      add(checked_mul(graph.at(id).elements, size_of(graph.at(id).type)));
+  writer_.emit(TapeEvent::Kind::timed, Category::workspace,
+               static_cast<std::int32_t>(hash.value() >> 33U), cache_);
 }
 
 }  // namespace shardplan::compiled
