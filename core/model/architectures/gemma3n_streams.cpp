@@ -55,20 +55,25 @@ ValueId mean_square(Graph& g, ValueId x) {
               {1, g.value(x).extent.scale});
 }
 
-/// Projections of streams, each brought to the magnitude of the first stream, which `source(i)` is
-/// made of; all of them one behind the other.
+/// Projections of streams in the type of `words`, the embedding's rows, each brought to the
+/// magnitude of the first stream, which `source(i)` is made of.
 template <typename Source>
-ValueId stacked(Graph& g, const Gemma3n& t, ValueId first, const std::vector<LinearModule>& all,
-                Source&& source) {
+std::vector<ValueId> projected(Graph& g, ValueId words, ValueId first,
+                               const std::vector<LinearModule>& all, Source&& source) {
   const ValueId magnitude = g.map(OpKind::power, mean_square(g, first));
   std::vector<ValueId> streams;
   for (const LinearModule& projection : all) {
-    const ValueId row = g.map(OpKind::to_like, apply(g, projection, source()), first);
+    const ValueId row = g.map(OpKind::to_like, apply(g, projection, source()), words);
     Op least{OpKind::clamp, {mean_square(g, row), kNone, kNone}};
     least.side = {4, Scale::one};  // a number in a tensor
     const ValueId own = g.map(OpKind::square_root, g.op(least, {1, Scale::tokens}));
     streams.push_back(g.map(OpKind::mul, g.map(OpKind::mul, row, magnitude), own));
   }
+  return streams;
+}
+
+/// All streams, one behind the other.
+ValueId stacked(Graph& g, const Gemma3n& t, ValueId first, const std::vector<ValueId>& streams) {
   // Under autocast powers are in fp32, and with them all streams.
   const ValueId second = streams.empty() ? kNone : streams.front();
   const ValueId whole = g.op({OpKind::cat, {first, second, kNone}},
@@ -81,19 +86,24 @@ void write_streams(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModules& 
                    std::int32_t tokens) {
   Graph& g = m.begin_segment("streams");
   const ValueId x = g.shared_input(tokens, {t.hidden, Scale::tokens});
-  g.set_output(stacked(g, t, x, modules.spread, [&] { return x; }));
+  g.set_output(stacked(g, t, x, projected(g, x, x, modules.spread, [&] { return x; })));
 }
 
 /// `named`: the streams one by one, which the class has names for until here.
 void write_head(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModules& modules,
-                const LinearModule& head, std::int32_t named) {
+                const LinearModule& head, std::int32_t tokens, std::int32_t named) {
   Graph& g = m.begin_segment("head");
+  const ValueId words = g.shared_input(tokens, {t.hidden, Scale::tokens});
   g.shared_input(named, {checked_mul(t.streams - 1, t.hidden), Scale::tokens});
   const ValueId streams = g.chained_input({checked_mul(t.streams, t.hidden), Scale::tokens});
   const auto stream = [&] { return slice(g, streams, t.hidden); };
-  const ValueId all = stacked(g, t, stream(), modules.gathered, stream);
+  const ValueId first = stream();
+  const std::vector<ValueId> others = projected(g, words, first, modules.gathered, stream);
+  const ValueId all = stacked(g, t, first, others);
   const ValueId mean = g.op({OpKind::mean, {all, kNone, kNone}}, {t.hidden, Scale::tokens});
-  g.set_output(language_model_loss(g, head, gemma4_norm(g, modules.norm, mean), LogitMap::softcap));
+  const ValueId normal = gemma4_norm(g, modules.norm, mean);
+  for (const ValueId other : others) g.hold(other, normal);  // in a list of the model's forward
+  g.set_output(language_model_loss(g, head, normal, LogitMap::softcap));
 }
 
 /// One for layers with a window, one for those that see all tokens.
@@ -135,7 +145,7 @@ void write_gemma3n_text(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModu
     context.keys = m.share_trained("lent keys", grouped);
     context.values = m.share_trained("lent values", grouped);
   }
-  write_head(m, t, modules, head, named);
+  write_head(m, t, modules, head, tokens, named);
 }
 
 }  // namespace shardplan
