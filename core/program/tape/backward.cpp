@@ -30,7 +30,7 @@ void BackwardPass::run() {
     p_.writer.move_to_front(recomputed);
   }
   while (i > 0) step(--i);
-  ask_for_workspace();  // a fused head has multiplied in the forward pass: blocks are the first
+  p_.ask_for_workspace();  // a fused head has multiplied in the forward pass: blocks are the first
   p_.writer.flush();
   end();
 }
@@ -183,7 +183,7 @@ void BackwardPass::linear(const Op& op) {
     } else {
       weight_of_linear(op, low);
     }
-    ask_for_workspace();
+    p_.ask_for_workspace();
   }
   if (input_grad) {
     if (narrow) narrow_for_input(p_.view, op, operands);
@@ -193,7 +193,7 @@ void BackwardPass::linear(const Op& op) {
     p_.storages.unref(int8);
     operands.end_product();
   }
-  ask_for_workspace();
+  p_.ask_for_workspace();
   if (op.kept != kNone) p_.writer.wait();
   if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);
   p_.storages.unref(place);
@@ -225,11 +225,6 @@ bool BackwardPass::folds_rows(const Op& op) const {
          p_.view.extent_of(op.in[0]).scale == Scale::tokens &&
          !p_.view.parameter(op.weight).quantized() && !p_.view.multiplies_int8(op) &&
          !p_.view.multiplies_narrow(op) && !p_.options.module_calls;
-}
-
-void BackwardPass::ask_for_workspace() {
-  if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
-    p_.writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
 }
 
 void BackwardPass::bias_of_linear(const Op& op) {

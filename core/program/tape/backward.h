@@ -11,7 +11,7 @@ namespace shardplan::tape {
 
 class BackwardPass {
  public:
-  explicit BackwardPass(Parts& parts) : p_(parts), workspace_(parts.options.workspace) {}
+  explicit BackwardPass(Parts& parts) : p_(parts) {}
   void run();
 
  private:
@@ -32,7 +32,6 @@ class BackwardPass {
   void linear(const Op& op);
   bool makes_weight_first(const Op& op) const;
   bool folds_rows(const Op& op) const;
-  void ask_for_workspace();
   void weight_of_linear(const Op& op, DType low);
   void bias_of_linear(const Op& op);
   void embedding(const Op& op);
@@ -57,7 +56,6 @@ class BackwardPass {
   std::vector<CastBack> casts_;          ///< of the node that runs
   std::size_t node_ = 0;                 ///< that runs
   bool input_released_ = false;          ///< the checkpoint's
-  std::int64_t workspace_ = 0;           ///< that the first product asks for
   StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
   std::int32_t first_slot_ = 0;          ///< of storages that this pass makes
 };

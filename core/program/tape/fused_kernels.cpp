@@ -153,15 +153,17 @@ void tiled_loss_backward(Parts& p, const Op& op) {
   const StorageId rows = wide(input, checked_mul(loss.tokens, loss.width));
   const StorageId sums = wide(weight, p.view.parameter(op.weight).numel);
   const StorageId logits = p.storages.allocate(tile.logits_bytes, Category::logits_and_loss);
+  p.ask_for_workspace();
   if (tile.cast_bytes > 0)
     p.storages.unref(p.storages.allocate(tile.cast_bytes, Category::workspace));
   const StorageId cast =
       input && own != DType::f32 ? p.gradients.allocate_like(op.in[0], own) : kExternal;
   if (!narrow) p.storages.unref(sums);  // it is the gradient itself
   p.gradients.give_parameter(op.weight);
+  // The function's variables go in the order in which it made them.
+  if (cast != kExternal) p.storages.unref(rows);
   if (narrow) p.storages.unref(sums);
   p.storages.unref(logits);
-  if (cast != kExternal) p.storages.unref(rows);
   if (!input) return;
   p.gradients.give(op.in[0], p.gradients.allocate_like(op.in[0], own));
   p.storages.unref(cast != kExternal ? cast : rows);

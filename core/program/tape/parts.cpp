@@ -1,6 +1,7 @@
 #include "program/tape/parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
@@ -58,7 +59,8 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
               how == TapeMode::keep ? surroundings.sent : SentModules{}, size_of(regime.compute)),
       saved(segment.graph.ops().size(), storages, offloading, modules),
       gradients(view, storages, writer),
-      exchanges(view, writer, surroundings) {
+      exchanges(view, writer, surroundings),
+      workspace(surroundings.workspace) {
   if (surroundings.given_mask) view.give_masks();
   const std::size_t expected = segment.graph.ops().size() * 3;
   storages.reserve(expected);
@@ -76,6 +78,11 @@ StorageId Parts::allocate_result(const Op& op, std::int64_t bytes) {
 
 bool Parts::keeps_result(const Op& op) const {
   return !kept_results.empty() && kept_results[place_of(op)];
+}
+
+void Parts::ask_for_workspace() {
+  if (const std::int64_t bytes = std::exchange(workspace, 0); bytes > 0)
+    writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
 }
 
 }  // namespace shardplan::tape

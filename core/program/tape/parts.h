@@ -39,6 +39,8 @@ struct Parts {
   StorageId allocate_result(const Op& op, std::int64_t bytes);
   /// Whether selective checkpointing keeps what `op` returns.
   bool keeps_result(const Op& op) const;
+  /// The library of autograd's thread asks for its workspace when the thread first multiplies.
+  void ask_for_workspace();
 
   TapeMode mode;
   const TapeOptions& options;
@@ -55,6 +57,7 @@ struct Parts {
   SavedTensors saved;
   Gradients gradients;
   Exchanges exchanges;
+  std::int64_t workspace;  ///< bytes that the first product of autograd's thread asks for
 };
 
 }  // namespace shardplan::tape
