@@ -11,13 +11,19 @@ bool is_block(const Event& e) {
 
 }  // namespace
 
-void move_to_graph_pool(Program& program, const Gpu& gpu) {
+void move_to_graph_pool(Program& program, const Gpu& gpu, const ModelRun& run) {
   program.replays_graphs = true;
   Event workspace;
   workspace.category = Category::workspace;
   workspace.bytes = cublas_workspace(gpu);
   workspace.stream = workspace.used_on = Stream::graphs;
   program.resident.push_back(workspace);
+  if (run.held_over == 0) return;
+  Event held;
+  held.category = Category::activations;
+  held.bytes = run.held_over;
+  held.name = detail::kHeldOverName;
+  program.resident.push_back(held);
 }
 
 Program without_graph_pool(const Program& program) {

@@ -65,6 +65,8 @@ class CompiledRun {
     return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
   }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  /// What is traced becomes CUDA graphs, which have a pool of their own.
+  bool records() const { return options_.pool == Stream::graphs; }
   /// The backward pass computes a whole block again.
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
