@@ -111,6 +111,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
     block.used_on = e.pool == Stream::graphs ? e.pool : e.used_on;
+    block.after_first_step = e.after_first_step;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -380,6 +381,14 @@ void renew_held_over(ProgramBuilder& b, std::int64_t bytes) {
   if (bytes == 0) return;
   b.alloc_named(Category::activations, bytes, kHeldOverName);
   b.free_older(Category::activations, bytes, kHeldOverName);
+  b.alloc_named(Category::activations, bytes, kGivenName, Stream::graphs);
+  b.after_first_step();
+}
+
+void drop_given(ProgramBuilder& b, std::int64_t bytes) {
+  if (bytes == 0) return;
+  b.free_named(Category::activations, bytes, kGivenName, Stream::graphs);
+  b.after_first_step();
 }
 
 void begin_recording(ProgramBuilder& b, const ModelRun& run) {

@@ -118,7 +118,8 @@ inline constexpr std::int32_t kOutputName = 0;
 inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kAlongName = 2;  ///< the gradient of Shared::read_along
 inline constexpr std::int32_t kHeldOverName = 3;  ///< ModelRun::held_over
-inline constexpr std::int32_t kFirstSlotName = 4;
+inline constexpr std::int32_t kGivenName = 4;     ///< the graphs' copy of that
+inline constexpr std::int32_t kFirstSlotName = 5;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 /// Names of a segment's own tapes; those of its other layers come after them. Both kinds leave
@@ -154,8 +155,10 @@ constexpr bool orders_kernels() {
 }
 
 /// What graphs were given in the step before goes when this step's is there (an allocator's history
-/// of Llama 3.2 1B with adapters and checkpoints).
+/// of Llama 3.2 1B with adapters and checkpoints). From their recording on graphs read a copy, which
+/// needs one block more than the first step has made in their pool.
 void renew_held_over(ProgramBuilder& b, std::int64_t bytes);
+void drop_given(ProgramBuilder& b, std::int64_t bytes);
 
 /// In the second step the allocator's cache is emptied before a graph is recorded
 /// (torch/cuda/graphs.py, graph.__enter__).
@@ -423,6 +426,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   detail::drain(b, pending, 0);
   b.free(Category::activations, held);
   b.free(Category::activations, run.held_throughout, run.pool);
+  detail::drop_given(b, run.held_over);
   detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;

@@ -22,8 +22,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
           .input_again = options_.input_again,
-          .widens = widens && (!together || (records() && !options_.ends_apart)),
-          .widens_unpadded = widens && !options_.loss_apart && !options_.ends_apart};
+          .widens = widens && (!together || !options_.ends_apart) &&
+                    (!together || records() || !options_.loss_apart)};
 }
 
 void CompiledRun::run() {
