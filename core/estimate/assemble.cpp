@@ -45,6 +45,15 @@ void raise_bounds(Estimate& e, double over) {
         std::max(range->upper, static_cast<std::int64_t>(static_cast<double>(range->point) * over));
 }
 
+/// What the trainer calls the backward pass has the engine's update in it.
+void take_step_into_backward(Estimate& e) {
+  PhaseBytes& backward = e.phases[static_cast<std::size_t>(Phase::backward)];
+  PhaseBytes& step = e.phases[static_cast<std::size_t>(Phase::step)];
+  backward = {std::max(backward.peak, step.peak), step.end};
+  step.peak = step.end;
+  if (e.peak_phase == Phase::step) e.peak_phase = Phase::backward;
+}
+
 void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibration,
                        const Program& program, const MemoryProfile& memory,
                        const ReservedRuns* runs) {
@@ -75,6 +84,8 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     if (runs != nullptr && places_one_by_one(plan))
       add_rests(e, simulate_reserved(beside, {}, nullptr));
   }
+  if (traits_of(plan).has_zero && plan.trainer->engine_steps_in_backward)
+    take_step_into_backward(e);
   if (calibration.anchor) raise_bounds(e, calibration.anchor->memory_over);
   const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,
                      e.reserved.least + process.point()};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hardware/cluster.h"
+#include "lowering/segments.h"
 #include "program/program.h"
 
 namespace shardplan {
@@ -11,7 +12,8 @@ namespace shardplan {
 /// they allocate lies in it, and nothing else can use its memory. Their tapes say so themselves
 /// (TapeOptions::pool), and GradientUses of gradients; here a workspace of cuBLAS follows, which is
 /// dropped before and made anew there.
-void move_to_graph_pool(Program& program, const Gpu& gpu);
+/// What is held over from step to step beside it is there when a step begins.
+void move_to_graph_pool(Program& program, const Gpu& gpu, const ModelRun& run);
 
 /// What PyTorch counts as allocated in a step that replays the graphs: they ask its allocator for
 /// nothing, and tensors that they return do not own their memory.

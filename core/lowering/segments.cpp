@@ -111,6 +111,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
     block.used_on = e.pool == Stream::graphs ? e.pool : e.used_on;
+    block.after_first_step = e.after_first_step;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -302,6 +303,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.records_graphs()) run.pool = Stream::graphs;
+  if (plan.records_graphs() && in.leaf) run.held_over = run.segments.front().forward.output_bytes;
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
   run.brought = brought_bytes(model, sizes_of(plan, model));
@@ -374,6 +376,27 @@ constexpr std::array kExchanges{
 };
 
 }  // namespace
+
+void renew_held_over(ProgramBuilder& b, std::int64_t bytes) {
+  if (bytes == 0) return;
+  b.alloc_named(Category::activations, bytes, kHeldOverName);
+  b.free_older(Category::activations, bytes, kHeldOverName);
+  b.alloc_named(Category::activations, bytes, kGivenName, Stream::graphs);
+  b.after_first_step();
+}
+
+void drop_given(ProgramBuilder& b, std::int64_t bytes) {
+  if (bytes == 0) return;
+  b.free_named(Category::activations, bytes, kGivenName, Stream::graphs);
+  b.after_first_step();
+}
+
+void begin_recording(ProgramBuilder& b, const ModelRun& run) {
+  if (run.pool != Stream::graphs) return;
+  Event empty;
+  empty.kind = Event::Kind::empty_cache;
+  b.once(2, {empty});
+}
 
 void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
   const auto* name = std::find_if(kExchanges.begin(), kExchanges.end(), [&](const auto& known) {

@@ -54,6 +54,8 @@ struct ModelRun {
   /// Alive from the begin of the forward pass until the end of the backward pass.
   std::int64_t held_throughout = 0;
   Stream pool = Stream::compute;  ///< of that, and of what compiled passes allocate
+  /// What eager embeddings hand to recorded graphs, which hold it until the next step's is there.
+  std::int64_t held_over = 0;
   std::vector<Event> trials;      ///< of the compiler, before the first step
   std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
@@ -115,7 +117,9 @@ namespace detail {
 inline constexpr std::int32_t kOutputName = 0;
 inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kAlongName = 2;  ///< the gradient of Shared::read_along
-inline constexpr std::int32_t kFirstSlotName = 3;
+inline constexpr std::int32_t kHeldOverName = 3;  ///< ModelRun::held_over
+inline constexpr std::int32_t kGivenName = 4;     ///< the graphs' copy of that
+inline constexpr std::int32_t kFirstSlotName = 5;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 /// Names of a segment's own tapes; those of its other layers come after them. Both kinds leave
@@ -149,6 +153,16 @@ constexpr bool orders_kernels() {
   if constexpr (requires { Hooks::kOrdersKernels; }) return Hooks::kOrdersKernels;
   return false;
 }
+
+/// What graphs were given in the step before goes when this step's is there (an allocator's history
+/// of Llama 3.2 1B with adapters and checkpoints). From their recording on graphs read a copy, which
+/// needs one block more than the first step has made in their pool.
+void renew_held_over(ProgramBuilder& b, std::int64_t bytes);
+void drop_given(ProgramBuilder& b, std::int64_t bytes);
+
+/// In the second step the allocator's cache is emptied before a graph is recorded
+/// (torch/cuda/graphs.py, graph.__enter__).
+void begin_recording(ProgramBuilder& b, const ModelRun& run);
 
 /// Emits the collective that an exchange of a tape is.
 void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
@@ -318,6 +332,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
   b.alloc(Category::activations, run.held_throughout, run.pool);
+  detail::renew_held_over(b, run.held_over);
   std::vector<TailedFree> pending;
   std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
@@ -325,6 +340,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     if (repeat.count == 0) continue;
     const SegmentRun& s = run.segments[repeat.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    detail::begin_recording(b, run);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending);
     };
@@ -383,6 +399,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                     model.shared[i].read_along ? detail::kAlongName : detail::kGradientName);
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    detail::begin_recording(b, run);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending, [&] {
         if constexpr (requires { hooks.enter_first(b, tape); }) hooks.enter_first(b, tape);
@@ -409,6 +426,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   detail::drain(b, pending, 0);
   b.free(Category::activations, held);
   b.free(Category::activations, run.held_throughout, run.pool);
+  detail::drop_given(b, run.held_over);
   detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;

@@ -73,6 +73,7 @@ struct TapeEvent {
   Stream pool = Stream::compute;  ///< alloc, free: of the caching allocator
   /// free: what else has used it, which the allocator waits for (record_stream).
   Stream used_on = Stream::compute;
+  bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 
 /// Who waits for a copy.

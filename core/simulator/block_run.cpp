@@ -330,7 +330,8 @@ void BlockRun::begin_step() {
 /// allocator is as it was, and would do the same again.
 void BlockRun::end_step() {
   at_ = script_->step;
-  done_ = step_ == kMostSteps || (step_ > 2 && allocator_.peak_reserved() == peak_before_);
+  const std::int64_t settled = std::max<std::int64_t>(2, script_->last_own + 1);
+  done_ = step_ == kMostSteps || (step_ > settled && allocator_.peak_reserved() == peak_before_);
   if (done_) return;
   std::vector<Place> now = all_alive();
   const bool repeats =

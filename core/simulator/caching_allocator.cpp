@@ -29,6 +29,12 @@ constexpr bool keeps_nothing(std::size_t pool) {
   return pool / 2 == static_cast<std::size_t>(Stream::engine);
 }
 
+/// Graphs that are there will use its segments again (c10/cuda/CUDACachingAllocator.cpp,
+/// release_cached_blocks: of private pools only those that no graph holds).
+constexpr bool belongs_to_graphs(std::size_t pool) {
+  return pool / 2 == static_cast<std::size_t>(Stream::graphs);
+}
+
 }  // namespace
 
 std::int64_t CachingAllocator::block_size(std::int64_t bytes) {
@@ -245,6 +251,7 @@ void CachingAllocator::release_whole_pages(std::size_t pool, BlockId id, std::in
 
 void CachingAllocator::empty_cache() {
   for (std::size_t pool = 0; pool < free_.size(); ++pool) {
+    if (belongs_to_graphs(pool)) continue;
     if (options_.expandable_segments && !keeps_nothing(pool)) {
       release_pages(pool);
       continue;

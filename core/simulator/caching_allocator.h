@@ -41,7 +41,7 @@ class CachingAllocator {
   /// where it is until give_back().
   void set_aside(BlockId block);
   void give_back(BlockId block);
-  /// Gives back every segment without a live block.
+  /// Gives back every segment without a live block, but those of a pool of CUDA graphs.
   void empty_cache();
   /// What the driver grants in all from now on; no less than is reserved.
   void set_limit(std::int64_t bytes) { options_.limit = bytes; }

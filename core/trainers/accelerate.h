@@ -47,6 +47,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .words = words,
           .autocasts = true,
           .widens_outputs = true,
+          .engine_steps_in_backward = true,
           .finds_unused = true,
           .waits_for_loss = true,
           .walks_modules = true,

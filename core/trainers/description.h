@@ -66,6 +66,9 @@ struct TrainerDescription {
   /// that it goes when its gradient is made. Of a loop that was seen in PyTorch's own record of
   /// allocations; runs of transformers' Trainer have it to the end, and why is not known.
   bool frees_outputs = false;
+  /// DeepSpeed's engine makes its update within the call for the last backward pass of a step
+  /// (accelerate/utils/deepspeed.py, DeepSpeedEngineWrapper.backward).
+  bool engine_steps_in_backward = false;
   /// DDP is told to look for parameters without a gradient, unless a model without adapters is
   /// checkpointed.
   bool finds_unused = false;

@@ -224,7 +224,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const std::int64_t in_graphs = plan.records_graphs() ? gradients - hooks.uses.beside_graphs() : 0;
   emit_step(b, model, plan,
             {owned, optimizer, master, gradients, in_graphs, views, sharded_optimizer});
-  if (plan.records_graphs()) move_to_graph_pool(program, plan.cluster.gpu);
+  if (plan.records_graphs()) move_to_graph_pool(program, plan.cluster.gpu, run);
   return program;
 }
 

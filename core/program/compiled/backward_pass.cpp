@@ -9,6 +9,7 @@ void CompiledRun::backward() {
   if (mode_ == TapeMode::keep) writer_.begin_backward();
   in_backward_ = true;
   begin_backward();
+  first_slot_ = storages_.slots();
   begin_pass();
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) pass_.there[at(id)] = true;
@@ -46,10 +47,11 @@ void CompiledRun::begin_backward() {
     zeros_ = zeros;
   else
     run_.held.push_back(storages_.free_event(zeros));
-  // A graph reads what it is given in each step from a place of its own.
-  if (options_.pool == Stream::graphs)
-    copied_ =
-        storages_.allocate(storages_.of(zeros).bytes, Category::logits_and_loss, options_.pool);
+  // A graph reads what it is given in each step from a place of its own, which it has from its
+  // recording on (torch/_inductor/cudagraph_trees.py, _copy_inputs_and_remove_from_src).
+  if (records())
+    copied_ = storages_.allocate_later(storages_.of(zeros).bytes, Category::logits_and_loss,
+                                       options_.pool);
 }
 
 void CompiledRun::end_backward() {

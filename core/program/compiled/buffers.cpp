@@ -44,7 +44,7 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
 /// blocks are computed again that holds for all of them, from block to block.
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
-  const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
+  const bool own = dropped != kExternal && storages_.of(dropped).slot >= first_slot_;
   if (own && !kept_[at(id)] && (keeps_buffers() || waits(storages_.of(dropped).bytes)))
     spare_.push_back(dropped);
   else

@@ -65,6 +65,8 @@ class CompiledRun {
     return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
   }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  /// What is traced becomes CUDA graphs, which have a pool of their own.
+  bool records() const { return options_.pool == Stream::graphs; }
   /// The backward pass computes a whole block again.
   bool keeps_buffers() const {
     return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
@@ -74,6 +76,7 @@ class CompiledRun {
     const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
     return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
   }
+  void take_place(NodeId made, NodeId over);
   void hand_over(const Unit& unit);
   void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
@@ -103,6 +106,7 @@ class CompiledRun {
   std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
   Pass pass_;
   bool in_backward_ = false;
+  std::int32_t first_slot_ = 0;     ///< of what the pass itself has allocated
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
   ModuleHooks hooks_;

@@ -22,8 +22,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
           .input_again = options_.input_again,
-          .widens = widens && (!together || options_.pool == Stream::graphs),
-          .widens_unpadded = widens && !options_.loss_apart && !options_.ends_apart};
+          .widens = widens && (!together || !options_.ends_apart) &&
+                    (!together || records() || !options_.loss_apart)};
 }
 
 void CompiledRun::run() {
@@ -77,22 +77,26 @@ void CompiledRun::forward() {
 }
 
 /// accelerate's fp32 copy of what the model returns is made outside of what is compiled, but for
-/// DDP, inside of which it is wrapped; DDP's own copy comes behind.
+/// DDP, inside of which it is wrapped; DDP's own copy comes behind. Where the loss's graph ends
+/// before the caller's frame does, that is a graph of its own, whose result is in the pool: an
+/// allocator's history of Llama 3.2 1B with adapters.
 void CompiledRun::copy_returned() {
   if (trace_.returned == kNone) return;
   const Node& returned = node(trace_.returned);
   const auto elements = static_cast<double>(returned.elements);
-  const auto copy = [&](DType type) {
+  const auto copy = [&](DType type, Stream pool) {
     const StorageId made = storages_.allocate(checked_mul(returned.elements, size_of(type)),
-                                              Category::logits_and_loss);
+                                              Category::logits_and_loss, pool);
     const double bytes = elements * static_cast<double>(size_of(returned.type) + size_of(type));
     writer_.launch(
         tape::memory_kernel(KernelKind::strided, Issue::python, returned.type, bytes, elements));
     return made;
   };
   const bool widens = view_.graph().widens_outputs() && returned.type != DType::f32;
-  const StorageId wide = widens ? copy(DType::f32) : kExternal;
-  if (view_.graph().clones_outputs()) storages_.unref(copy(widens ? DType::f32 : returned.type));
+  const Stream traced = options_.ends_apart ? options_.pool : Stream::compute;
+  const StorageId wide = widens ? copy(DType::f32, traced) : kExternal;
+  if (view_.graph().clones_outputs())
+    storages_.unref(copy(widens ? DType::f32 : returned.type, Stream::compute));
   if (widens) storages_.unref(wide);
   writer_.flush();
 }

@@ -41,9 +41,7 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   for (std::size_t i = 0; i < g.ops().size(); ++i) forward(i);
   output = g.output() == kNone ? kNone : of(g.output());
   returned = g.returned() == kNone ? kNone : of(g.returned());
-  const bool padded = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                  [](const Node& node) { return node.padded; });
-  widened = returned != kNone && (options.widens || (options.widens_unpadded && !padded));
+  widened = returned != kNone && options.widens;
   if (widened) {
     returned = cast(returned, DType::f32);
     graph.at(returned).logits = true;

@@ -36,10 +36,8 @@ struct TraceOptions {
   double product_balance = 0;  ///< TapeOptions
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
-  /// What the model returns is cast inside of its graph, where the caller wants it in fp32; the
-  /// second: unless its rows are padded. Then the records of three models have no block as large as
-  /// a gradient of the cast, and no allocator's history has been taken.
-  bool widens = false, widens_unpadded = false;
+  /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
+  bool widens = false;
 };
 
 class Trace {

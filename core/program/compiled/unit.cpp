@@ -28,18 +28,23 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
 /// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update); not over what is
 /// returned to the caller too, which AOTAutograd does not donate.
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
+  const auto as_large = [&](NodeId id) {
+    return std::find_if(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
+      return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
+    });
+  };
   const auto fits = [&](NodeId id) {
     const bool read = std::find(unit.reads.begin(), unit.reads.end(), id) != unit.reads.end();
-    return read && id != trace_.returned && !node(id).padded && storage_[at(id)] != kExternal &&
-           std::any_of(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
-             return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
-           });
+    // Of the logits that a loss's own graph is given another graph is the owner.
+    const bool given = options_.loss_apart && node(id).kind == NodeKind::product && node(id).logits;
+    return read && !given && id != trace_.returned && storage_[at(id)] != kExternal &&
+           as_large(id) != unit.writes.end();
   };
   hooks_.enter(unit.part, node(unit.writes.front()).op);
   if (!unit.call && !keeps_buffers()) {
     const auto over = std::find_if(dying.begin(), dying.end(), fits);
     if (over != dying.end()) {
-      drop(*over);
+      take_place(*as_large(*over), *over);
       dying.erase(over);
     }
   }
@@ -58,6 +63,16 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   for (const NodeId id : dying) drop(id);
   hand_over(unit);
   if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
+}
+
+/// Nothing is asked of the allocator. What the segment is given and what it hands on have names of
+/// the caller's, which its own tensors do not have.
+void CompiledRun::take_place(NodeId made, NodeId over) {
+  StorageId& place = storage_[at(over)];
+  const bool given = storages_.of(place).slot < 0;
+  const bool handed_on = made == trace_.output || (pass_.wanted[at(made)] && !kept_[at(made)]);
+  if (given || handed_on || storage_[at(made)] != kExternal) return drop(over);
+  storage_[at(made)] = std::exchange(place, kExternal);
 }
 
 /// Behind the loss's own graph the one that ends with the head is called with the gradient of what

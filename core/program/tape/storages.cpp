@@ -19,6 +19,15 @@ StorageId Storages::allocate(std::int64_t bytes, Category category, Stream pool)
   return id;
 }
 
+StorageId Storages::allocate_later(std::int64_t bytes, Category category, Stream pool) {
+  const auto next = static_cast<std::int32_t>(storages_.size());
+  const StorageId id =
+      add({round_up(bytes, kAllocationUnit), 1, next + kept_slots_, category, false, pool});
+  at(id).after_first_step = true;
+  write(TapeEvent::Kind::alloc, of(id));
+  return id;
+}
+
 StorageId Storages::allocate_pieces(std::int64_t bytes, Category category, std::int64_t pieces) {
   const auto next = static_cast<std::int32_t>(storages_.size());
   const std::int64_t each = round_up(ceil_div(bytes, pieces), kAllocationUnit);
@@ -54,7 +63,7 @@ void Storages::unref(StorageId id) {
 TapeEvent Storages::free_event(StorageId id) const {
   const Storage& s = of(id);
   assert(s.pieces == 1 && "more than one free");
-  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on};
+  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on, s.after_first_step};
 }
 
 }  // namespace shardplan::tape

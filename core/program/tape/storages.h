@@ -21,6 +21,7 @@ struct Storage {
   Stream pool = Stream::compute;
   Stream used_on = Stream::compute;  ///< the allocator waits for it behind the last reference
   std::int64_t pieces = 1;           ///< so many blocks, each of these bytes
+  bool after_first_step = false;     ///< the first step does without it
 };
 
 class Storages {
@@ -32,6 +33,8 @@ class Storages {
 
   /// A new one with one reference.
   StorageId allocate(std::int64_t bytes, Category category, Stream pool = Stream::compute);
+  /// The same, but the first step does without it.
+  StorageId allocate_later(std::int64_t bytes, Category category, Stream pool);
   /// One of so many blocks, which go together; nothing but references frees them.
   StorageId allocate_pieces(std::int64_t bytes, Category category, std::int64_t pieces);
   /// One that a checkpointed forward pass (TapeMode::discard) leaves behind, and that the
@@ -63,7 +66,7 @@ class Storages {
   StorageId add(const Storage& storage);
   void write(TapeEvent::Kind kind, const Storage& s) {
     for (std::int64_t i = 0; i < s.pieces; ++i)
-      writer_.emit(kind, s.category, s.slot, s.bytes, s.pool, s.used_on);
+      writer_.emit({kind, s.category, s.slot, s.bytes, s.pool, s.used_on, s.after_first_step});
   }
 
   TapeWriter& writer_;

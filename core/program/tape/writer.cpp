@@ -21,10 +21,9 @@ void TapeWriter::begin_backward() {
   again_ = false;
 }
 
-void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
-                      Stream pool, Stream used_on) {
-  if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush();
-  events_->push_back({kind, category, id, bytes, pool, used_on});
+void TapeWriter::emit(const TapeEvent& event) {
+  if (event.kind == TapeEvent::Kind::fetch || event.kind == TapeEvent::Kind::gradient) flush();
+  events_->push_back(event);
 }
 
 void TapeWriter::launch(const Kernel& kernel) {

@@ -23,7 +23,10 @@ class TapeWriter {
 
   /// An event other than those below.
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
-            Stream pool = Stream::compute, Stream used_on = Stream::compute);
+            Stream pool = Stream::compute, Stream used_on = Stream::compute) {
+    emit({kind, category, id, bytes, pool, used_on});
+  }
+  void emit(const TapeEvent& event);
   void launch(const Kernel& kernel);
   /// One whose work was counted before.
   void launch_again(const Kernel& kernel);
