@@ -134,6 +134,7 @@ class Trace {
     return add(NodeKind::pointwise, in, elements, type);
   }
   NodeId cast(NodeId from, DType type);
+  NodeId in_fp32(NodeId x, std::int64_t elements);
   NodeId realized(NodeId id);
   NodeId gate_gradient(NodeId g, NodeId x, DType type);
   /// A kernel's result, where its call reads whole tensors.

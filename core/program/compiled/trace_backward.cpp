@@ -147,24 +147,25 @@ void Trace::norm_backward(std::size_t i, NodeId g) {
 /// In fp32 as well: what autocast says of products does not reach the backward pass. Measured with
 /// BERT on an H100.
 void Trace::math_attention_backward(std::size_t i, NodeId g) {
-  const auto [q, k, v] = reads_[i];
+  const Op& op = view_.graph().ops()[i];
   const auto [probabilities, mask, dropped] = sides_[i];
   const std::int64_t n = graph.at(probabilities).elements;
-  const std::int64_t rows = elements(view_.graph().ops()[i].side, view_.sizes());
+  const std::int64_t rows = elements(op.side, view_.sizes());
   const auto product = [&](NodeId a, NodeId b, std::int64_t elements) {
     return add(NodeKind::product, {a, b}, elements, DType::f32);
   };
-  const auto wide = [&](NodeId x) { return cast(x, DType::f32); };
-  const auto hand = [&](std::size_t at, NodeId made) {
+  const auto wide = [&](std::size_t at) { return in_fp32(reads_[i][at], count(op.in[at])); };
+  const auto hand = [&](std::size_t at, NodeId a, NodeId b) {
+    const NodeId made = product(a, b, count(op.in[at]));
     give(i, at, cast(made, graph.at(reads_[i][at]).type));
   };
-  const NodeId out = wide(g);
-  hand(2, product(dropped, out, graph.at(v).elements));
-  const NodeId masked = pointwise({product(out, wide(v), n), mask}, n, DType::f32);
+  const NodeId out = cast(g, DType::f32);
+  hand(2, dropped, out);
+  const NodeId masked = pointwise({product(out, wide(2), n), mask}, n, DType::f32);
   const NodeId sum = add(NodeKind::reduction, {masked, probabilities}, rows, DType::f32);
   const NodeId scores = pointwise({masked, probabilities, sum}, n, DType::f32);
-  hand(0, product(scores, wide(k), graph.at(q).elements));
-  hand(1, product(scores, wide(q), graph.at(k).elements));
+  hand(0, scores, wide(1));
+  hand(1, scores, wide(0));
 }
 
 void Trace::attention_backward(std::size_t i, NodeId g) {
@@ -209,9 +210,10 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
   // torchao's function multiplies for the input first (float8/float8_linear.py, backward); in
-  // graphs of single blocks with scales of rows the weight's product stands before it.
-  const bool input_first =
-      input_grad && view_.multiplies_narrow(op) && (options_.masked || !view_.recipe().by_rows);
+  // graphs of single blocks with scales of rows the weight's product stands before it. So does
+  // autograd where a bias is added, as the graphs of ModernBERT and DistilBERT show.
+  const bool torchao = view_.multiplies_narrow(op) && (options_.masked || !view_.recipe().by_rows);
+  const bool input_first = input_grad && (torchao || op.bias != kNone);
   const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);

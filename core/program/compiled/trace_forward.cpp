@@ -165,14 +165,21 @@ void Trace::attention(std::size_t i) {
       add(NodeKind::attention, {of(op.out)}, elements(op.side, view_.sizes()), DType::f32);
 }
 
-/// Encoders that draw a dropout of the probabilities: no fused kernel takes the mask that
-/// transformers makes while Dynamo traces, which is expanded from one of a row. Seen with BERT on
-/// an H100 and in the graphs of PyTorch 2.11.
+/// Encoders of tokens that see all of them: no fused kernel takes the mask that transformers makes
+/// while Dynamo traces, which is expanded from one of a row. Seen with BERT on an H100, ModernBERT
+/// on an H200 (its layers without a window) and in the graphs of PyTorch 2.11.
 bool Trace::attends_as_math(const Op& op) const {
-  return options_.masked && op.drops && !op.causal && op.scores_bias == kNone;
+  const bool sees_all = !op.causal && op.mask.per == 0 && op.scores_bias == kNone;
+  return options_.masked && sees_all && op.side.scale == Scale::tokens;
 }
 
-/// Scores, probabilities and their dropout in fp32
+/// `x` in fp32; of a slice its own elements alone.
+NodeId Trace::in_fp32(NodeId x, std::int64_t elements) {
+  return graph.at(x).elements == elements ? cast(x, DType::f32)
+                                          : pointwise({x}, elements, DType::f32);
+}
+
+/// Scores, probabilities and their dropout, where there is one, in fp32
 /// (aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math).
 void Trace::math_attention(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
@@ -180,13 +187,13 @@ void Trace::math_attention(std::size_t i) {
   const std::int64_t n = elements(extent, view_.sizes());
   const std::int64_t rows = elements(op.side, view_.sizes());
   std::array<NodeId, 3> wide{};
-  for (std::size_t k = 0; k < 3; ++k) wide[k] = cast(read(i, k), DType::f32);
+  for (std::size_t k = 0; k < 3; ++k) wide[k] = in_fp32(read(i, k), count(op.in[k]));
   const NodeId scores = add(NodeKind::product, {wide[0], wide[1]}, n, DType::f32);
   const NodeId largest = add(NodeKind::reduction, {scores}, rows, DType::f32);
   const NodeId sum = add(NodeKind::reduction, {scores, largest}, rows, DType::f32);
-  const NodeId mask = add(NodeKind::random, {}, n, DType::b1);
+  const NodeId mask = op.drops ? add(NodeKind::random, {}, n, DType::b1) : kNone;
   const NodeId probabilities = pointwise({scores, largest, sum}, n, DType::f32);
-  const NodeId dropped = pointwise({probabilities, mask}, n, DType::f32);
+  const NodeId dropped = op.drops ? pointwise({probabilities, mask}, n, DType::f32) : probabilities;
   sides_[i] = {probabilities, mask, dropped};
   const NodeId out = add(NodeKind::product, {dropped, wide[2]}, count(op.out), DType::f32);
   of(op.out) = cast(out, view_.state(op.out).dtype);
