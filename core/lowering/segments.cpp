@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/compiled_masks.h"
 #include "lowering/gradient_flow.h"
 #include "lowering/gradient_uses.h"
 #include "lowering/inference/pass.h"
 #include "lowering/segment_run.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
+#include "program/op_rules.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -170,42 +172,6 @@ void find_last_users(const Model& model, ModelRun& run) {
       if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
 }
 
-/// Bytes of the causal masks that layers keep which are graphs of their own: each is handed a
-/// boolean one and makes one of it in the operands' type.
-std::int64_t masks_of_layers(const Model& model, const Sizes& sizes, const Regime& regime) {
-  std::int64_t bytes = 0;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops()) {
-      if (op.kind != OpKind::sdpa || !op.causal) continue;
-      const std::int64_t one =
-          checked_mul(elements({1, op.work.scale}, sizes), size_of(regime.compute));
-      bytes = checked_add(bytes, checked_mul(segment.repeat, round_up(one, kAllocationUnit)));
-    }
-  return bytes;
-}
-
-/// While Dynamo traces, transformers makes the causal mask that an eager step leaves out
-/// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers of a graph, in the operands'
-/// type, and one for those with a sliding window.
-std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
-                                 const compiled::GraphCuts& cuts) {
-  // Where the graph breaks in every layer, each keeps one of its own; checkpoints keep the boolean
-  // one that it is made from, as an argument of their blocks.
-  const bool breaks = breaks_in_layers(model, plan);
-  if (!plan.compiles_whole() || (breaks && !plan.recomputes_blocks())) return 0;
-  if (model.facts.breaks_between_layers && !plan.recomputes_blocks())
-    return masks_of_layers(model, sizes_of(plan, model), regime);
-  std::array<std::int64_t, 2> bytes{};
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::sdpa && op.causal)
-        bytes[op.mask_from > 0 ? 1 : 0] =
-            round_up(checked_mul(elements({1, op.work.scale}, sizes_of(plan, model)),
-                                 size_of(breaks ? DType::b1 : regime.compute)),
-                     kAllocationUnit);
-  return bytes[0] * cuts.causal + bytes[1] * cuts.sliding;
-}
-
 /// What frozen embeddings return, once it is told to need a gradient, is a leaf of the graph, whose
 /// node holds it until the graph goes (torch/csrc/autograd/functions/accumulate_grad.h):
 /// save_on_cpu around the first block frees nothing.
@@ -304,8 +270,9 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.records_graphs()) run.pool = Stream::graphs;
   if (plan.records_graphs() && in.leaf) run.held_over = run.segments.front().forward.output_bytes;
-  run.held_throughout =
-      checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
+  run.held_throughout = checked_add(
+      checked_add(causal_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run)),
+      safe_softmax_bytes(model, plan, regime, run));
   run.brought = brought_bytes(model, sizes_of(plan, model));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);

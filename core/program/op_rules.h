@@ -38,6 +38,13 @@ constexpr bool host_reads_places(OpKind kind) {
   return kind == OpKind::place_elements || kind == OpKind::place_rows;
 }
 
+/// Attention of an encoder's tokens to all of them. While Dynamo traces, transformers makes a mask
+/// for it that is expanded from one column, which no fused kernel takes.
+inline bool sees_all_tokens(const Op& op) {
+  return op.kind == OpKind::sdpa && !op.causal && op.mask.per == 0 && op.scores_bias == kNone &&
+         op.side.scale == Scale::tokens;
+}
+
 /// PyTorch's promotion of two floating types.
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;

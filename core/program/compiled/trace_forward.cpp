@@ -165,12 +165,10 @@ void Trace::attention(std::size_t i) {
       add(NodeKind::attention, {of(op.out)}, elements(op.side, view_.sizes()), DType::f32);
 }
 
-/// Encoders of tokens that see all of them: no fused kernel takes the mask that transformers makes
-/// while Dynamo traces, which is expanded from one of a row. Seen with BERT on an H100, ModernBERT
-/// on an H200 (its layers without a window) and in the graphs of PyTorch 2.11.
+/// Seen with BERT on an H100, ModernBERT on an H200 (its layers without a window) and in the graphs
+/// of PyTorch 2.11.
 bool Trace::attends_as_math(const Op& op) const {
-  const bool sees_all = !op.causal && op.mask.per == 0 && op.scores_bias == kNone;
-  return options_.masked && sees_all && op.side.scale == Scale::tokens;
+  return options_.masked && sees_all_tokens(op);
 }
 
 /// `x` in fp32; of a slice its own elements alone.
