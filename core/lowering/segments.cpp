@@ -113,7 +113,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
     block.used_on = e.pool == Stream::graphs ? e.pool : e.used_on;
-    block.after_first_step = e.after_first_step;
+    block.first_step = e.after_first_step ? 2 : 1;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -344,25 +344,35 @@ constexpr std::array kExchanges{
 
 }  // namespace
 
+/// Of a step that becomes CUDA graphs (torch/_inductor/cudagraph_trees.py).
+constexpr std::int32_t kRecorded = 2, kFirstReplay = 3;
+
 void renew_held_over(ProgramBuilder& b, std::int64_t bytes) {
   if (bytes == 0) return;
   b.alloc_named(Category::activations, bytes, kHeldOverName);
   b.free_older(Category::activations, bytes, kHeldOverName);
+  b.from_step(kFirstReplay + 1);
   b.alloc_named(Category::activations, bytes, kGivenName, Stream::graphs);
-  b.after_first_step();
+  b.from_step(kRecorded);
 }
 
 void drop_given(ProgramBuilder& b, std::int64_t bytes) {
   if (bytes == 0) return;
   b.free_named(Category::activations, bytes, kGivenName, Stream::graphs);
-  b.after_first_step();
+  b.from_step(kRecorded);
+  Event gone;
+  gone.kind = Event::Kind::free;
+  gone.category = Category::activations;
+  gone.bytes = bytes;
+  gone.name = kHeldOverName;
+  for (std::int32_t step = 1; step < kFirstReplay; ++step) b.once(step, {gone});
 }
 
 void begin_recording(ProgramBuilder& b, const ModelRun& run) {
   if (run.pool != Stream::graphs) return;
   Event empty;
   empty.kind = Event::Kind::empty_cache;
-  b.once(2, {empty});
+  b.once(kRecorded, {empty});
 }
 
 void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {

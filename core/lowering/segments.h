@@ -154,8 +154,8 @@ constexpr bool orders_kernels() {
   return false;
 }
 
-/// What graphs were given in the step before goes when this step's is there (an allocator's history
-/// of Llama 3.2 1B with adapters and checkpoints). From their recording on graphs read a copy, which
+/// What replayed graphs were given in the step before goes when this step's is there (an allocator's
+/// history of Llama 3.2 1B with adapters and checkpoints). From their recording on graphs read a copy, which
 /// needs one block more than the first step has made in their pool.
 void renew_held_over(ProgramBuilder& b, std::int64_t bytes);
 void drop_given(ProgramBuilder& b, std::int64_t bytes);

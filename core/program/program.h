@@ -112,7 +112,7 @@ struct Event {
   std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
   bool older = false;             ///< free: not the newest block of that name but the one before
   bool oldest = false;            ///< free: the oldest block of that name and size
-  bool after_first_step = false;  ///< alloc, free: the first step leaves it out
+  std::int32_t first_step = 1;    ///< alloc, free: the steps before it leave it out
 };
 
 /// Where it is chance at which of several places of a step something is done: here.
@@ -266,8 +266,8 @@ class ProgramBuilder {
   /// The first time that kernel `id` is met, a block of so many bytes comes and goes.
   void times_kernel(std::int32_t id, std::int64_t bytes);
   void add(const Event& event) { program_.events.push_back(event); }
-  /// The allocation or free that was added last is none of the first step's.
-  void after_first_step() { program_.events.back().after_first_step = true; }
+  /// The allocation or free that was added last is none of the steps' before that one.
+  void from_step(std::int32_t step) { program_.events.back().first_step = step; }
   /// Allocated and freed at once: counts only for the peak.
   void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   /// Makes kernels known; returns the number of the first.

@@ -58,13 +58,11 @@ class ScriptWriter {
   }
 
   void add_block(const Event& e) {
-    if (e.after_first_step) {
-      const std::size_t other = add(Kind::not_in_step, 0, 1);
-      add_row(e);
-      close(other);
-    } else {
-      add_row(e);
-    }
+    std::vector<std::size_t> others;
+    for (std::int32_t step = 1; step < e.first_step; ++step)
+      others.push_back(add(Kind::not_in_step, 0, step));
+    add_row(e);
+    for (const std::size_t other : others) close(other);
   }
 
   /// A gradient whose place has been held takes it over: nothing is freed between.

@@ -117,7 +117,7 @@ void GatheredBlocks::put(ProgramBuilder& b) {
     b.in_first_step(part_.events);
   } else {
     for (Event& e : part_.events) {
-      e.after_first_step = true;
+      e.first_step = 2;
       b.add(e);
     }
   }

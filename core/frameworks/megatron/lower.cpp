@@ -458,7 +458,7 @@ class MegatronLowering {
       program_.resident.push_back(e);
       b_.begin_repeat(e.count);
       b_.free(e.category, e.bytes);
-      b_.after_first_step();
+      b_.from_step(2);
       b_.end_repeat();
     }
   }
