@@ -126,7 +126,8 @@ void UnitBuilder::add(NodeId id) {
 std::size_t UnitBuilder::home_of(const Unit& unit) const {
   std::size_t first = 0;
   for (const NodeId read : unit.reads)
-    if (computed_[at(read)]) first = std::max(first, made_in_[at(read)]);
+    if (computed_[at(read)])
+      first = std::max(first, made_in_[at(read)] + (graph_.at(read).across ? 1U : 0U));
   std::size_t home = units_.size();
   for (const NodeId read : unit.reads)
     for (const std::size_t u : met_in_[at(read)])
