@@ -58,6 +58,15 @@ TEST(Launches, GradientsAreCastInBothOrdersByOneKernel) {
     EXPECT_LE(kernel.elements, kTokens * kInner);
 }
 
+// One kernel reads both results and their gradient, and casts the product of the gate in one order
+// and two gradients in both: five copies that are there at once.
+TEST(Launches, AGatesNarrowCopiesAreMadeTogether) {
+  std::int32_t together = 0;
+  for (const Kernel& kernel : block(LinearRecipe::fp8_tensorwise).backward_kernels)
+    if (is_fused(kernel) && kernel.bytes >= (3 * 2 + 5) * kTokens * kInner) ++together;
+  EXPECT_EQ(together, 1);
+}
+
 // Two bytes are read and written, and the divisions in fp64 take as long as three elements.
 TEST(Launches, AWeightsGradientIsScaledInItsPlace) {
   std::int32_t scaled = 0;
