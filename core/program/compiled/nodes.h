@@ -74,10 +74,13 @@ struct Node {
   bool aligned = false;             ///< product: of operands with rows as long as those (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
   bool by_columns = false;          ///< pointwise: scaled by its column (trace_narrow.cpp)
-  bool of_weight = false;           ///< product: a weight's gradient, not its input's
-  bool untagged = false;  ///< made within a function of autograd, whose results no checkpoint tags
-  NodeId over = kNone;    ///< kernel: its result is written where this one is, if nobody needs it
-  bool further = false;   ///< kernel: a result of the call that made its first input
+  /// reduction: of columns or of all, which takes two kernels; what reads it is in none of them
+  /// (torch/_inductor/ir.py, Reduction.create_multilayer).
+  bool across = false;
+  bool of_weight = false;  ///< product: a weight's gradient, not its input's
+  bool untagged = false;   ///< made within a function of autograd, whose results no checkpoint tags
+  NodeId over = kNone;     ///< kernel: its result is written where this one is, if nobody needs it
+  bool further = false;    ///< kernel: a result of the call that made its first input
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run eagerly or by
   /// autograd.
   std::int32_t part = 0;

@@ -179,6 +179,7 @@ class Trace {
     NodeId from = kNone;
     Layout layout = Layout::rows;
     NodeId scale = kNone, made = kNone;
+    bool in_backward = false;
   };
   std::vector<Narrowed> narrowed_;
   std::vector<NodeId> zeros_;

@@ -113,8 +113,9 @@ void Trace::mul_backward(std::size_t i, NodeId g) {
     NodeId product = pointwise({g, other}, graph.at(g).elements, graph.at(g).type);
     if (own < graph.at(g).elements) {
       product = summed_to(product, own, type);
-      graph.at(product).workspace =
-          view_.extent_of(op.in[k]).scale == Scale::one ? graph.at(g).elements / 4 : 0;
+      const bool column = view_.extent_of(op.in[k]).scale == Scale::one;
+      graph.at(product).workspace = column ? graph.at(g).elements / 4 : 0;
+      graph.at(product).across = column;
     }
     give(i, k, cast(product, type));
   }
@@ -132,6 +133,7 @@ void Trace::norm_backward(std::size_t i, NodeId g) {
     if (!view_.trains(id)) return;
     const NodeId sum = add(NodeKind::reduction, in, view_.parameter(id).numel, DType::f32);
     graph.at(sum).workspace = n / 4;
+    graph.at(sum).across = true;
     give_parameter(id, cast(sum, view_.parameter_type(id)));
   };
   if (view_.state(op.in[0]).needs_grad) {

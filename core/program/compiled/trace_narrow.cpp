@@ -22,15 +22,20 @@ NodeId Trace::narrowed(NodeId from, std::int64_t width, Layout layout) {
   for (const Narrowed& known : narrowed_) {
     if (known.from != from || graph.at(known.made).part != part()) continue;
     if (known.layout == layout) return known.made;
-    if (!recipe.by_rows) scale = known.scale;
+    // What a linear reads has another shape in its backward pass, and is taken for another tensor.
+    const bool same = graph.at(from).kind == NodeKind::input || known.in_backward == in_backward_;
+    if (!recipe.by_rows && same) scale = known.scale;
   }
   realized(from);
   const std::int64_t n = graph.at(from).elements;
   const std::int64_t scales = !recipe.by_rows ? 1 : layout == Layout::rows ? n / width : width;
-  if (scale == kNone) scale = add(NodeKind::reduction, {from}, scales, DType::f32);
+  if (scale == kNone) {
+    scale = add(NodeKind::reduction, {from}, scales, DType::f32);
+    graph.at(scale).across = !recipe.by_rows || layout == Layout::turned;
+  }
   const NodeId made = pointwise({from, scale}, n, recipe.type);
   graph.at(made).by_columns = recipe.by_rows && layout == Layout::turned;
-  narrowed_.push_back({from, layout, scale, made});
+  narrowed_.push_back({from, layout, scale, made, in_backward_});
   return made;
 }
 
@@ -100,6 +105,8 @@ void Trace::narrow_linear(std::size_t i, NodeId x) {
 NodeId Trace::narrow_input_product(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   const Parameter& weight = view_.parameter(op.weight);
+  // Inductor casts the gradient in both orders at once.
+  if (view_.trains(op.weight)) narrowed(g, weight.numel / inputs_of(weight), Layout::turned);
   const NodeId rows = narrowed(g, weight.numel / inputs_of(weight), Layout::rows);
   // A weight that comes cast is copied into the order of a second operand.
   const NodeId w = sides_[i][0];

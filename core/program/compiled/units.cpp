@@ -122,16 +122,23 @@ void UnitBuilder::add(NodeId id) {
 }
 
 /// The unit that a new one is fused with, the latest that goes, or the end: what it reads is there
-/// by then.
+/// by then. Of reductions that are no rows' one that reduces comes before others
+/// (torch/_inductor/choices.py, score_fusion: the type first), so that what follows from all of
+/// them is one kernel too.
 std::size_t UnitBuilder::home_of(const Unit& unit) const {
   std::size_t first = 0;
   for (const NodeId read : unit.reads)
-    if (computed_[at(read)]) first = std::max(first, made_in_[at(read)]);
+    if (computed_[at(read)])
+      first = std::max(first, made_in_[at(read)] + (graph_.at(read).across ? 1U : 0U));
+  const bool across = graph_.at(unit.writes.front()).across;
+  const auto alike = [&](std::size_t u) { return across && units_[u].reduces; };
   std::size_t home = units_.size();
   for (const NodeId read : unit.reads)
-    for (const std::size_t u : met_in_[at(read)])
-      if (u >= first && (home == units_.size() || u > home) && fuses_with(unit, units_[u]))
-        home = u;
+    for (const std::size_t u : met_in_[at(read)]) {
+      if (u < first || !fuses_with(unit, units_[u])) continue;
+      const bool none = home == units_.size();
+      if (none || (alike(u) == alike(home) ? u > home : alike(u))) home = u;
+    }
   return home;
 }
 

@@ -37,6 +37,12 @@ std::int64_t NarrowOperands::pack(std::int64_t elements, bool keeps) {
   return recipe_.block == 0 ? packed : packed + allocate(ceil_div(elements, recipe_.block));
 }
 
+void NarrowOperands::launch_on_scales(std::int32_t kernels) {
+  Kernel scale = memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 64, 8);
+  scale.calls = kernels;
+  p_.writer.launch(scale);
+}
+
 void NarrowOperands::cast(std::int64_t elements, DType type, Issue first, Layout layout) {
   if (recipe_.cast == OperandCast::eager) return cast_eagerly(elements, type, first, layout);
   const std::int64_t bytes = checked_mul(elements, size_of(type)) + pack(elements, false);
@@ -72,8 +78,13 @@ void NarrowOperands::find_largest(std::int64_t elements, DType type) {
   launch(KernelKind::row_reduction, kWide);
 }
 
+void NarrowOperands::invert_scales() {
+  if (recipe_.cast == OperandCast::eager) launch_on_scales(2);
+}
+
 void NarrowOperands::scale_result(std::int64_t elements) {
   if (!recipe_.by_rows) return;
+  launch_on_scales(2);
   const auto count = static_cast<double>(elements);
   p_.writer.launch(
       memory_kernel(KernelKind::strided, Issue::nested, DType::f32, kWide * count, count));
@@ -101,10 +112,7 @@ void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first
   p_.storages.unref(magnitudes);
   launch(KernelKind::row_reduction, Issue::nested, width);
   // Of rows it is rounded to a power of two: a logarithm, its floor and an exponential.
-  const std::int32_t scale_kernels = recipe_.by_rows ? 8 : 5;
-  Kernel scale = memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 64, 8);
-  scale.calls = scale_kernels;
-  p_.writer.launch(scale);
+  launch_on_scales(recipe_.by_rows ? 8 : 5);
   const bool copies = type != DType::f32;
   const StorageId wide = copies ? allocate(kWide) : kExternal;
   if (copies) launch(KernelKind::strided, Issue::nested, width + kWide);
@@ -139,6 +147,7 @@ void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool
   if (recipe.cast != OperandCast::kept) {
     operands.cast(inputs, input, first_of(recipe, Issue::python));
     if (!view.has_narrow_weight(op)) operands.cast(weights, weight, Issue::nested, Layout::turned);
+    operands.invert_scales();
     return;
   }
   if (!has_input && op.kept == kNone) {
@@ -162,6 +171,7 @@ void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& opera
     operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested,
                   Layout::turned);
   operands.turn(view.parameter(op.weight).numel);
+  operands.invert_scales();
   operands.scale_result(elements_of(view, op.in[0]));
 }
 
@@ -172,6 +182,7 @@ void narrow_for_weight(const GraphView& view, const Op& op, NarrowOperands& oper
   operands.cast(elements_of(view, op.in[0]), view.read_type(op, 0), Issue::nested);
   operands.turn(elements_of(view, op.out));
   operands.turn(elements_of(view, op.in[0]));
+  operands.invert_scales();
   operands.scale_result(view.parameter(op.weight).numel);
 }
 

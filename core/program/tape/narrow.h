@@ -33,8 +33,10 @@ class NarrowOperands {
   void turn(std::int64_t elements);
   /// The product has its result: turned copies go (float8_ops.py, preprocess_addmm).
   void end_product();
-  /// Scales of rows and columns: torchao multiplies them, and applies them to a result of
-  /// `elements` behind the product (float8_ops.py, addmm_float8_unwrapped, without fast sums).
+  /// torchao's product takes the inverse of both scales (float8_ops.py, addmm_float8_unwrapped).
+  void invert_scales();
+  /// Scales of rows and columns: the product has ones in their place, and torchao multiplies them,
+  /// and applies them to a result of `elements` behind it (the same, without fast sums).
   void scale_result(std::int64_t elements);
   /// What the backward pass needs.
   const std::vector<StorageId>& kept() const { return kept_; }
@@ -43,6 +45,8 @@ class NarrowOperands {
   /// torchao's float8 casts in fp32: the scaled copy beside the clamped one, then the result
   /// (float8_training_tensor.py; float8_utils.py, to_fp8_saturated).
   void cast_eagerly(std::int64_t elements, DType type, Issue first, Layout layout);
+  /// Of a number, or of one for each row.
+  void launch_on_scales(std::int32_t kernels);
   /// Elements and their scales; bytes written.
   std::int64_t pack(std::int64_t elements, bool keeps);
 
