@@ -15,6 +15,7 @@
 #include "load/accelerate.h"
 #include "load/hardware.h"
 #include "load/training_arguments.h"
+#include "logs/unread_log.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
 #include "render/rules_text.h"
@@ -115,6 +116,7 @@ const importing::Kind* other_kind(const SourceText& config) {
 
 void check_is_ds_config(const SourceText& config) {
   const importing::Kind* kind = other_kind(config);
+  if (kind == nullptr) logs::refuse_log(config.text, config.file);
   if (kind == nullptr) return;
   throw InputError(
       {.file = config.file,
