@@ -214,8 +214,8 @@ std::string_view base_name(std::string_view path) {
 constexpr std::array<std::string_view, 5> kLaunchers{"torchrun", "accelerate", "deepspeed",
                                                      "python", "python3"};
 /// Programs that take their arguments behind a word of their own.
-constexpr std::array<std::string_view, 5> kPrograms{"swift", "megatron", "llamafactory-cli",
-                                                    "axolotl", "trl"};
+constexpr std::array<std::string_view, 6> kPrograms{
+    "oumi", "swift", "megatron", "llamafactory-cli", "axolotl", "trl"};
 
 template <std::size_t N>
 bool one_of(std::string_view word, const std::array<std::string_view, N>& names) {

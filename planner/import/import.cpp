@@ -149,13 +149,13 @@ std::vector<std::string> named_files(const Document& document) {
   if (!document.is_command()) return files;
   for (const std::string& word : document.words)
     if (names_a_file(word)) files.push_back(word);
-  for (const char* key : {"config_file", "config", "hostfile", "job.config_file"}) {
+  for (const char* key : {"config_file", "config", "c", "hostfile", "job.config_file"}) {
     const auto found = document.value.find(key);
     if (found == document.value.end() || !found->is_string()) continue;
     const std::string path = found->get<std::string>();
     if (resolved_path(path, document.file).empty() && names_a_file(path))
       throw InputError({.file = document.file,
-                        .key = fmt::format("--{}", key),
+                        .key = fmt::format("{}{}", *(key + 1) == 0 ? "-" : "--", key),
                         .message = fmt::format("no file '{}' beside this one, in a folder above "
                                                "or in the working directory",
                                                path),
