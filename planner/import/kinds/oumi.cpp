@@ -18,9 +18,7 @@ namespace {
 
 bool is_oumi(const Document& d) {
   if (d.is_command()) return d.program == "oumi train";
-  return has_all(d, {"model.model_name"}) &&
-         has_any(d, {"training.trainer_type", "training.output_dir",
-                     "training.per_device_train_batch_size", "data.train.datasets"});
+  return has_all(d, {"model.model_name"}) && has_any(d, {"training", "data.train"});
 }
 
 /// An enumerated value by its name or its text: "TRL_SFT" is "trl_sft".
