@@ -35,7 +35,10 @@ struct LintArguments {
 };
 
 SourceText source(const std::string& file) {
-  return {file, read_text_file(file, kLargestConfiguration)};
+  std::string text = read_text_file(file, kLargestConfiguration);
+  if (text.find_first_not_of(" \t\r\n\xEF\xBB\xBF") == text.npos)
+    throw InputError({.file = file, .message = "is empty", .expected = "a configuration"});
+  return {file, std::move(text)};
 }
 
 /// A path in a file starts where the program that reads it was started (accelerate:

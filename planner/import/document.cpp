@@ -340,6 +340,11 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
   // yaml-cpp takes bytes of zero for a sign of UTF-16 or UTF-32.
   if (!is_utf8(text) || text.find('\0') != text.npos)
     throw InputError({.file = file, .message = "is no text in UTF-8", .expected = "UTF-8"});
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
+    throw InputError({.file = file,
+                      .message = "is empty",
+                      .expected = "JSON, YAML, TOML, a hostfile, or a shell script that starts a "
+                                  "training program"});
   Document document;
   document.file = file;
   if (!lines.empty() && lines.front().front() == '{') {

@@ -6,6 +6,7 @@
 
 #include <regex>
 
+#include "report/render/render.h"
 #include "report_testing.h"
 
 namespace shardplan::report {
@@ -25,7 +26,7 @@ TEST(SvgAttributes, AreWhatTheStyleSheetSaysOnALightPage) {
 }
 
 TEST(SvgAttributes, AreOnEveryShapeOfAReport) {
-  const std::string page = golden("gpt2-zero1.en.html") + golden("gpt2-search.en.html");
+  const std::string page = report_html(job_report(findings_of("gpt2-zero1.json")), Messages("en"));
   static const std::regex kShape("<(rect|line|path|circle|text) [^>]*>");
   int shapes = 0;
   for (std::sregex_iterator it(page.begin(), page.end(), kShape), end; it != end; ++it, ++shapes) {
