@@ -71,7 +71,7 @@ AnchorRun found_in_log(const AnchorArguments& a, const std::string& text) {
     throw InputError({.file = a.log,
                       .message = "a log does not say what its job was",
                       .expected = "shardplan anchor LOG JOB"});
-  Job job = a.job.load(a.job.merged(Json::object()));
+  Job job = a.job.load(a.job.merged());
   const logs::RunLog run = logs::read_log(text, a.log, logs::step_size(job.plan));
   return {std::move(job),
           {run.step_seconds, run.memory.allocated, run.memory.reserved, {}},

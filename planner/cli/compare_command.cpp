@@ -18,7 +18,7 @@ struct CompareArguments {
 };
 
 Exit compare(const CompareArguments& a) {
-  const Job job = a.job.load(a.job.merged(a.job.usual()));
+  const Job job = a.job.load(a.job.merged());
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<Alternative> all = compare_plans(job, calibration);
   if (a.output.json()) {
@@ -31,7 +31,7 @@ Exit compare(const CompareArguments& a) {
     }
     a.output.write_json(list);
   } else {
-    a.output.write_text(compare_text(job, all));
+    a.output.write_text(compare_text(job, all) + a.job.assumed_checkpointing());
   }
   return Exit::done;
 }

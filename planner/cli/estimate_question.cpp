@@ -16,7 +16,7 @@ void EstimateQuestion::add_to(CLI::App& command) {
 }
 
 JobAnswer answer(const EstimateQuestion& question) {
-  Job job = question.job.load(question.job.merged(Json::object()));
+  Job job = question.job.load(question.job.merged());
   Calibration calibration = question.calibration.load_for(job);
   Estimate estimate = estimate_job(job, calibration);
   return answer_job(std::move(job), std::move(calibration), question.cost, std::move(estimate));

@@ -19,7 +19,7 @@ struct ExportArguments {
 };
 
 Exit run_export(const ExportArguments& a) {
-  const Json asked = a.job.merged(Json::object());
+  const Json asked = a.job.merged();
   const Job job = a.job.load(asked);
   if (job.rlhf && !exports_several_models(a.format))
     throw InputError(
@@ -29,6 +29,7 @@ Exit run_export(const ExportArguments& a) {
          .expected = "--as training_arguments, which are TRL's, nemo_rl, openrlhf or verl"});
   if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
+  tell(a.job.assumed_checkpointing());
   if (!a.folder.path.empty()) {
     a.folder.write(export_all(asked, job, e));
   } else {

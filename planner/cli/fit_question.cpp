@@ -11,6 +11,7 @@
 #include "json/given_texts.h"
 #include "load/ds_config/schema.h"
 #include "load/hardware.h"
+#include "logs/unread_log.h"
 #include "questions/serving.h"
 #include "questions/workers.h"
 #include "render/describe.h"
@@ -48,7 +49,10 @@ bool is_whole_job(const std::string& model) {
 /// A job, or a trainer's file, in the model's place says model and training.
 FitQuestion with_file(FitQuestion a) {
   if (!a.job.files.empty()) return a;
-  if (!is_whole_job(a.model) && !importing::is_trainer_file(a.model)) return a;
+  if (!is_whole_job(a.model) && !importing::is_trainer_file(a.model)) {
+    if (is_readable(a.model)) logs::refuse_log(read_text_file(a.model), a.model);
+    return a;
+  }
   a.job.file = a.model;
   a.job.files = {a.model};
   return a;

@@ -130,8 +130,9 @@ Json JobOptions::of_flags() const {
   return job;
 }
 
-bool JobOptions::names_model() const {
-  return !files.empty() && is_word(files.front());
+bool JobOptions::only_words() const {
+  return std::ranges::all_of(
+      files, [](const std::string& name) { return is_word(name) || is_cluster(name); });
 }
 
 Json JobOptions::of_files(const Json& under) const {
@@ -142,9 +143,20 @@ Json JobOptions::of_files(const Json& under) const {
     words["cluster"] = jobs.back();
     jobs.pop_back();
   }
+  const bool has_model = given("--model") || given("--mlp");
+  if (jobs.size() == 1 && has_model && words.empty() && is_cluster(jobs.front())) {
+    if (given("--cluster"))
+      throw InputError(
+          {.file = "<command line>",
+           .key = "JOB",
+           .message = fmt::format("found '{}' beside flags that say the model and the cluster",
+                                  jobs.front()),
+           .expected = "no word, or one of the flags less"});
+    words["cluster"] = jobs.front();
+    return words;
+  }
   if (jobs.size() == 1 && is_word(jobs.front())) {
     words["model"] = jobs.front();
-    words["checkpointing"] = "full";
     return words;
   }
   if (jobs.size() == 1 && importing::is_own_job(file)) {
@@ -179,10 +191,23 @@ void JobOptions::set_flags(Json& job, std::string_view except) const {
 }
 
 Json JobOptions::usual() const {
-  if (!files.empty()) return Json::object();
+  if (!only_words()) return Json::object();
   const Json workload = merged(Json::object()).value("workload", Json::object());
-  const bool trains = !workload.is_object() || workload.value("kind", Json("train")) == "train";
+  const bool trains = !workload.is_object() || workload.value("kind", Json()) != "inference";
   return trains ? Json{{"checkpointing", "full"}} : Json::object();
+}
+
+bool JobOptions::assumes_checkpointing() const {
+  return !usual().empty() && !given("--checkpointing");
+}
+
+std::string JobOptions::assumed_checkpointing() const {
+  if (!assumes_checkpointing()) return "";
+  return "  with every block checkpointed, as fit assumes too: --checkpointing says another\n";
+}
+
+Json JobOptions::merged() const {
+  return merged(usual());
 }
 
 Json JobOptions::merged(const Json& base) const {
@@ -216,8 +241,7 @@ void JobOptions::take_method(Json& job) const {
 
 Job JobOptions::load(const Json& job) const {
   Job loaded = cli::load(job, file);
-  if (names_model() && !given("--checkpointing"))
-    loaded.assumed.emplace_back("checkpointing: full");
+  if (assumes_checkpointing()) loaded.assumed.emplace_back("checkpointing: full");
   return loaded;
 }
 

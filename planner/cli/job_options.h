@@ -29,6 +29,8 @@ class JobOptions {
   /// The job's text after the flags: `base` is what the command itself sets (fit's positional
   /// arguments and defaults), under the file, under the flags.
   Json merged(const Json& base) const;
+  /// The same over `usual()`.
+  Json merged() const;
 
   /// The fields that flags set, alone.
   Json of_flags() const;
@@ -38,8 +40,13 @@ class JobOptions {
 
   /// Whether the flag was on the command line.
   bool given(std::string_view flag) const;
-  /// What `fit` takes for granted too, where flags alone say the job.
+  /// What `fit` takes for granted too, where words and flags alone say the job: every block is
+  /// checkpointed.
   Json usual() const;
+  /// Whether that is assumed and no flag says it.
+  bool assumes_checkpointing() const;
+  /// A line that says so, for answers that have no list of what was assumed; or "".
+  std::string assumed_checkpointing() const;
 
   std::string file;                ///< the first of `files`; "" when the job is words and flags
   std::vector<std::string> files;  ///< one job, or what is imported as one
@@ -55,7 +62,7 @@ class JobOptions {
   Json of_files(const Json& under) const;
   /// What an import makes of `jobs`, with what the command line says besides.
   Json imported(const std::vector<std::string>& jobs, const Json& under, const Json& said) const;
-  bool names_model() const;  ///< the first of `files` is a model's name
+  bool only_words() const;  ///< `files` are a model's name and a cluster, or nothing
   /// All of them, but for those that set fields below `except`.
   void set_flags(Json& job, std::string_view except = {}) const;
   void take_method(Json& job) const;

@@ -15,6 +15,7 @@
 #include "load/accelerate.h"
 #include "load/hardware.h"
 #include "load/training_arguments.h"
+#include "logs/unread_log.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
 #include "render/rules_text.h"
@@ -34,7 +35,10 @@ struct LintArguments {
 };
 
 SourceText source(const std::string& file) {
-  return {file, read_text_file(file, kLargestConfiguration)};
+  std::string text = read_text_file(file, kLargestConfiguration);
+  if (text.find_first_not_of(" \t\r\n\xEF\xBB\xBF") == text.npos)
+    throw InputError({.file = file, .message = "is empty", .expected = "a configuration"});
+  return {file, std::move(text)};
 }
 
 /// A path in a file starts where the program that reads it was started (accelerate:
@@ -115,6 +119,7 @@ const importing::Kind* other_kind(const SourceText& config) {
 
 void check_is_ds_config(const SourceText& config) {
   const importing::Kind* kind = other_kind(config);
+  if (kind == nullptr) logs::refuse_log(config.text, config.file);
   if (kind == nullptr) return;
   throw InputError(
       {.file = config.file,

@@ -104,8 +104,7 @@ Exit largest(const MaxArguments& a) {
     std::string text = largest_text(a.of, r, job);
     if (degree)
       text += fmt::format("  with engines over {} GPUs each, which serve best\n", *degree);
-    if (!a.job.usual().empty() && !a.job.given("--checkpointing"))
-      text += "  with every block checkpointed, as fit assumes too: --checkpointing says another\n";
+    text += a.job.assumed_checkpointing();
     a.output.write_text(text);
   }
   return r.value ? Exit::done : Exit::does_not_fit;

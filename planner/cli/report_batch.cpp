@@ -8,6 +8,7 @@
 
 #include "base/diagnostic.h"
 #include "cli/terminal.h"
+#include "import/import.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "report/batch/batch.h"
@@ -72,7 +73,8 @@ void make_folder(const fs::path& folder) {
 bool is_batch(const std::string& path) {
   std::error_code error;
   if (path.empty()) return false;
-  return fs::is_directory(path, error) || report::is_sweep(read_json_file(path));
+  if (fs::is_directory(path, error)) return true;
+  return importing::is_own_job(path) && report::is_sweep(read_json_file(path));
 }
 
 Exit report_batch(const BatchArguments& a) {

@@ -76,7 +76,7 @@ Json search_around(const report::Findings& f, const ReportArguments& a) {
   const SearchSpace space = make_space(f.job.model, f.job.plan, {});
   Goal goal;
   if (f.estimate.time.step_seconds <= 0) goal.objective = Objective::memory;
-  const ModelVariants models = variants_of(f.job, a.job.merged(Json::object()), a.job.file, space);
+  const ModelVariants models = variants_of(f.job, a.job.merged(), a.job.file, space);
   const SearchResult result = watched_search(models, space, goal, f.calibration, 0);
   return search_json(answer_of(f.job, models, space, goal, result, f.calibration));
 }
@@ -93,7 +93,7 @@ Exit one_report(const ReportArguments& a) {
   const std::string format = report_format(a.format, a.output.file);
   const MeasuredRuns runs = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
-  report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, runs);
+  report::Findings found = findings_of(a, a.job.merged(), a.job.file, runs);
   if (a.against.empty()) {
     found.search = found_search(a, found);
     a.output.write_bytes(rendered(report::job_report(found), format, words));

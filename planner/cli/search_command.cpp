@@ -84,7 +84,7 @@ Job loaded(const SearchArguments& a, const Json& asked) {
 }
 
 Exit run_search(const SearchArguments& a) {
-  const Json asked = a.job.merged(Json::object());
+  const Json asked = a.job.merged();
   Job job = loaded(a, asked);
   if (job.rlhf && generates(job.rlhf->algorithm)) return run_rollouts(a, job, asked);
   if (job.plan.workload.generation.engine) return run_serving(a, std::move(job));

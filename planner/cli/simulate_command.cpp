@@ -24,7 +24,7 @@ struct SimulateArguments {
 };
 
 Exit run_simulate(const SimulateArguments& a) {
-  const Job job = a.job.load(a.job.merged(Json::object()));
+  const Job job = a.job.load(a.job.merged());
   require_steps(job, "simulate", a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<SimulatedRank> ranks = simulate_job(job, calibration, a.ranks);
@@ -32,7 +32,7 @@ Exit run_simulate(const SimulateArguments& a) {
   if (a.output.json())
     a.output.write_json(simulation_json(ranks));
   else
-    a.output.write_text(simulation_text(ranks.front()));
+    a.output.write_text(simulation_text(ranks.front()) + a.job.assumed_checkpointing());
   if (!a.trace.empty() && !a.output.json())
     tell(fmt::format("Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace));
   return Exit::done;

@@ -214,8 +214,8 @@ std::string_view base_name(std::string_view path) {
 constexpr std::array<std::string_view, 5> kLaunchers{"torchrun", "accelerate", "deepspeed",
                                                      "python", "python3"};
 /// Programs that take their arguments behind a word of their own.
-constexpr std::array<std::string_view, 5> kPrograms{"swift", "megatron", "llamafactory-cli",
-                                                    "axolotl", "trl"};
+constexpr std::array<std::string_view, 6> kPrograms{
+    "oumi", "swift", "megatron", "llamafactory-cli", "axolotl", "trl"};
 
 template <std::size_t N>
 bool one_of(std::string_view word, const std::array<std::string_view, N>& names) {
@@ -340,6 +340,11 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
   // yaml-cpp takes bytes of zero for a sign of UTF-16 or UTF-32.
   if (!is_utf8(text) || text.find('\0') != text.npos)
     throw InputError({.file = file, .message = "is no text in UTF-8", .expected = "UTF-8"});
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
+    throw InputError({.file = file,
+                      .message = "is empty",
+                      .expected = "JSON, YAML, TOML, a hostfile, or a shell script that starts a "
+                                  "training program"});
   Document document;
   document.file = file;
   if (!lines.empty() && lines.front().front() == '{') {

@@ -32,6 +32,7 @@ struct Document {
   struct Place {
     std::string file;
     int line = 0;
+    std::string key;  ///< as it is written there, where that is not as here
   };
   /// Keys that the command which names this file has put over it, and where they stand.
   std::map<std::string, Place, std::less<>> elsewhere;

@@ -16,6 +16,7 @@
 #include "import/unread.h"
 #include "import/unset_arguments.h"
 #include "json/given_texts.h"
+#include "logs/unread_log.h"
 
 namespace shardplan::importing {
 namespace {
@@ -148,13 +149,13 @@ std::vector<std::string> named_files(const Document& document) {
   if (!document.is_command()) return files;
   for (const std::string& word : document.words)
     if (names_a_file(word)) files.push_back(word);
-  for (const char* key : {"config_file", "config", "hostfile", "job.config_file"}) {
+  for (const char* key : {"config_file", "config", "c", "hostfile", "job.config_file"}) {
     const auto found = document.value.find(key);
     if (found == document.value.end() || !found->is_string()) continue;
     const std::string path = found->get<std::string>();
     if (resolved_path(path, document.file).empty() && names_a_file(path))
       throw InputError({.file = document.file,
-                        .key = fmt::format("--{}", key),
+                        .key = fmt::format("{}{}", *(key + 1) == 0 ? "-" : "--", key),
                         .message = fmt::format("no file '{}' beside this one, in a folder above "
                                                "or in the working directory",
                                                path),
@@ -270,11 +271,32 @@ std::vector<Document> documents_of(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+/// The file's documents, of which some are of a kind that is known, or all are what `kind` says.
+/// What people have at hand who ask why a run stopped is its log.
+std::vector<Document> documents_or_refusal(const std::string& path, const std::string& kind) {
+  std::vector<Document> found;
+  try {
+    found = documents_of(path);
+  } catch (const InputError&) {
+    logs::refuse_log(read_text_file(path), path);
+    throw;
+  }
+  const auto known = [](const Document& document) { return kind_of(document) != nullptr; };
+  if (!kind.empty() || std::ranges::any_of(found, known)) return found;
+  for (const Document& document : found) refuse_unread(document);
+  logs::refuse_log(read_text_file(path), path);
+  return found;
+}
+
+}  // namespace
+
 Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
                       const Json& flags) {
   std::vector<Document> documents;
   for (const std::string& path : paths) {
-    std::vector<Document> more = documents_of(path);
+    std::vector<Document> more = documents_or_refusal(path, kind);
     std::move(more.begin(), more.end(), std::back_inserter(documents));
   }
   follow(documents);

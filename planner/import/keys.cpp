@@ -133,7 +133,7 @@ class Walk {
       return key.warn("not known, and by its name memory depends on it: not estimated");
     const Origin origin = key.origin();
     recipe_.note(
-        {.kind = Note::Kind::unknown, .file = origin.file, .line = origin.line, .key = path});
+        {.kind = Note::Kind::unknown, .file = origin.file, .line = origin.line, .key = origin.key});
   }
 
   const Document& document_;
@@ -149,7 +149,8 @@ Key::Key(const Document& document, std::string path, const Json& value, std::str
 
 Origin Key::origin() const {
   if (const auto found = document_.elsewhere.find(path_); found != document_.elsewhere.end())
-    return {found->second.file, path_, found->second.line};
+    return {found->second.file, found->second.key.empty() ? path_ : found->second.key,
+            found->second.line};
   const bool placed = !document_.positions.empty();
   return {document_.file, path_, placed ? document_.positions.find(path_).line : 0};
 }
@@ -248,7 +249,7 @@ void Key::estimate_larger(const std::string& pointer, Json value) {
 void Key::refuse(std::string message, std::string expected, std::string nearest) const {
   const Origin where = origin();
   throw InputError({.file = where.file,
-                    .key = path_,
+                    .key = where.key,
                     .message = std::move(message),
                     .expected = std::move(expected),
                     .nearest = std::move(nearest),
@@ -261,7 +262,7 @@ void Key::note(Note::Kind kind, std::string field, std::string reason) {
   recipe_.note({.kind = kind,
                 .file = where.file,
                 .line = where.line,
-                .key = path_,
+                .key = where.key,
                 .field = std::move(field),
                 .reason = std::move(reason)});
 }

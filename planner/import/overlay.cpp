@@ -7,8 +7,8 @@ namespace shardplan::importing {
 namespace {
 
 /// Of the command alone.
-constexpr std::array<std::string_view, 5> kOfCommand{"environment", "config", "config_file",
-                                                     "hostfile", "job.config_file"};
+constexpr std::array<std::string_view, 6> kOfCommand{"environment", "config",   "config_file",
+                                                     "c",           "hostfile", "job.config_file"};
 
 void put(Document& file, const std::string& path, const Json& value) {
   Json* at = &file.value;
@@ -33,7 +33,7 @@ void lay_below(const Document& command, Document& file, const Json& value,
   else
     file.unset.erase(path);
   put(file, path, value);
-  file.elsewhere[path] = {command.file, command.positions.find(path).line};
+  file.elsewhere[path] = {command.file, command.positions.find(path).line, {}};
 }
 
 }  // namespace

@@ -86,19 +86,15 @@ bool is_nemo_aligner(const Document& d) {
                      "model.reinforce", "model.knowledge_distillation"});
 }
 
-bool is_olmo(const Document& d) {
-  return has_all(d, {"model.max_sequence_length", "device_train_microbatch_size"});
+/// The configuration that OLMo-core's programs write beside their checkpoints.
+bool is_olmo_core(const Document& d) {
+  return has_any(d, {"train_module"}) && has_any(d, {"model._CLASS_", "model.d_model"});
 }
 
-/// Its YAML, or the block of it in a job of MosaicML's platform.
-bool is_llm_foundry(const Document& d) {
-  return has_any(d,
-                 {"device_train_microbatch_size", "global_train_batch_size",
-                  "parameters.device_train_microbatch_size", "parameters.global_train_batch_size"});
-}
-
-bool is_oumi(const Document& d) {
-  return has_all(d, {"model.model_name"}) && has_any(d, {"training", "data.train", "generation"});
+/// `oumi infer` and `evaluate` read the same model's keys as `oumi train`.
+bool is_oumi_without_training(const Document& d) {
+  return has_all(d, {"model.model_name"}) && has_any(d, {"generation", "engine", "tasks"}) &&
+         !has_any(d, {"training", "data.train"});
 }
 
 bool is_h2o_llm_studio(const Document& d) {
@@ -147,9 +143,7 @@ constexpr std::array kUnread{
     Unread{"SkyRL", is_skyrl},
     Unread{"leap-finetune", is_leap_finetune},
     Unread{"NeMo-Aligner", is_nemo_aligner},
-    Unread{"OLMo", is_olmo},  // before LLM Foundry, whose keys it has too
-    Unread{"LLM Foundry", is_llm_foundry},
-    Unread{"oumi", is_oumi},
+    Unread{"OLMo-core", is_olmo_core},
     Unread{"H2O LLM Studio", is_h2o_llm_studio},
     Unread{"trlX", is_trlx},
     Unread{"Ludwig", is_ludwig},
@@ -172,6 +166,11 @@ void refuse_unread(const Document& document) {
                       .key = value.contains("export_dir") ? "export_dir" : "infer_backend",
                       .message = "the file saves a model or talks with one, and trains nothing",
                       .expected = "the file of `llamafactory-cli train`"});
+  if (is_oumi_without_training(document))
+    throw InputError({.file = document.file,
+                      .key = "training",
+                      .message = "missing: the file generates or evaluates, and trains nothing",
+                      .expected = "the file of `oumi train`"});
   const auto trainer =
       std::ranges::find_if(kUnread, [&](const Unread& known) { return known.recognise(document); });
   if (trainer == kUnread.end()) return;

@@ -8,6 +8,7 @@
 #include "base/diagnostic.h"
 #include "logs/kinds.h"
 #include "logs/lines.h"
+#include "logs/unread_log.h"
 
 namespace shardplan::logs {
 
@@ -72,11 +73,7 @@ RunLog read_log(std::string_view text, const std::string& file, const StepSize& 
     const RunLog run = summary(kind, kind.read(plain, step));
     if (run.step_seconds > 0) return run;
   }
-  if (plain.find("CUDA out of memory") != std::string::npos)
-    throw InputError({.file = file,
-                      .message = "the run stopped for want of GPU memory before a step ended",
-                      .expected = "`shardplan fit` of the job that ran, which says what makes "
-                                  "room; or the log of a run that went on"});
+  refuse_out_of_memory(plain, file);
   std::vector<std::string> looked_for;
   for (const LogKind& kind : log_kinds())
     looked_for.push_back(fmt::format("{} ({})", kind.lines_of, kind.name));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -126,34 +127,48 @@ void add_host_states(std::vector<Change>& changes, const Plan& plan) {
   add("optimizer states and parameters on the host, with DeepSpeed ZeRO-3", 3, true);
 }
 
-/// Twice as many GPUs, in nodes of eight at most.
-Cluster doubled(Cluster cluster) {
-  constexpr std::int64_t kLargestNode = 8;
-  if (cluster.gpus_per_node < kLargestNode)
-    cluster.gpus_per_node *= 2;
-  else
-    cluster.nodes *= 2;
-  cluster.price_per_hour.reset();  // was that of fewer
-  cluster.spot_price_per_hour.reset();
-  return cluster;
+/// Larger clusters that people rent: machines of two, four and eight GPUs, then more machines, to
+/// eight times as many.
+std::vector<Cluster> larger(const Cluster& cluster) {
+  constexpr std::int64_t kMostTimes = 8;
+  std::vector<Cluster> all;
+  Cluster more = cluster;
+  more.price_per_hour.reset();  // was that of fewer
+  more.spot_price_per_hour.reset();
+  for (const std::int64_t gpus : {2, 4, 8}) {
+    if (gpus <= cluster.gpus_per_node) continue;
+    more.gpus_per_node = gpus;
+    all.push_back(more);
+  }
+  for (const double times : {1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0}) {
+    const auto nodes =
+        static_cast<std::int64_t>(std::ceil(times * static_cast<double>(cluster.nodes)));
+    const std::int64_t before = all.empty() ? cluster.world() : all.back().world();
+    more.nodes = nodes;
+    if (more.world() > before && more.world() <= kMostTimes * cluster.world()) all.push_back(more);
+  }
+  return all;
 }
 
-/// Two, four and eight times the GPUs, among which states are divided.
+/// Words of the command line for it: "3x8xH100-SXM5-80GB".
+std::string words_of(const Cluster& cluster) {
+  const std::string node = fmt::format("{}x{}", cluster.gpus_per_node, cluster.gpu.name);
+  return cluster.nodes > 1 ? fmt::format("{}x{}", cluster.nodes, node) : node;
+}
+
+/// More GPUs, among which states are divided.
 void add_gpus(std::vector<Change>& changes, const Plan& plan, const Json& written) {
   if (!plan.parallel.only_data()) return;
   const auto gpu = field_of(written, "/cluster/gpu");
   const bool divides = traits_of(plan).shards_parameters(plan);
-  Cluster more = plan.cluster;
-  for (int i = 0; i < 3; ++i) {
-    more = doubled(std::move(more));
+  for (const Cluster& more : larger(plan.cluster)) {
     std::vector<FieldEdit> fields{{"/cluster", cluster_json(more, gpu && gpu->is_object())}};
     if (!divides) fields.push_back({"/framework", Json{{"name", "fsdp2"}}});
     const std::int64_t gpus = more.world();
-    changes.push_back(
-        {divides ? fmt::format("the same over {} GPUs", gpus)
-                 : fmt::format("FSDP2 over {} GPUs", gpus),
-         fmt::format("{}x{}{}", gpus, more.gpu.name, divides ? "" : " --framework fsdp2"), nullptr,
-         "framework", std::move(fields), Sacrifice::more_gpus});
+    changes.push_back({divides ? fmt::format("the same over {} GPUs", gpus)
+                               : fmt::format("FSDP2 over {} GPUs", gpus),
+                       fmt::format("{}{}", words_of(more), divides ? "" : " --framework fsdp2"),
+                       nullptr, "framework", std::move(fields), Sacrifice::more_gpus});
   }
 }
 

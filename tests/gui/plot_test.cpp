@@ -143,6 +143,37 @@ TEST(Plot, OfManySizesKeepsAllWordsInsideAndApart) {
   }
 }
 
+/// Among so many points the chosen one's name finds no free place, and is there all the same.
+TEST(Plot, KeepsOtherNamesOffTheChosenOnes) {
+  PlotData data;
+  data.x = data.y = {QStringLiteral("gib"), PlotUnit::number, PlotScale::linear};
+  data.series.push_back({QStringLiteral("plans"), Qt::blue});
+  for (int x = 0; x < 24; ++x)
+    for (int y = 0; y < 10; ++y)
+      data.points.push_back(
+          {200.0 + x, 100.0 - y, QStringLiteral("micro-batch %1 of many").arg(x), {}, 0});
+  for (const double y : {100.0, 99.0, 98.0, 97.0})
+    data.points.push_back({160.0, y, QStringLiteral("a name that is about as long"), {}, 0});
+  PlotLine front;
+  for (int i = 0; i < static_cast<int>(data.points.size()); ++i) front.points.push_back(i);
+  data.lines.push_back(front);
+  data.has_names = true;
+  for (const int selected : {0, 45, 230}) {
+    const Drawing drawing =
+        PlotLayout(data, QSizeF(700, 260), QFont())
+            .draw({Qt::white, Qt::white, Qt::black, Qt::gray, Qt::lightGray, Qt::red, Qt::blue},
+                  {selected, -1});
+    std::vector<QRectF> names;
+    for (const Shape& shape : drawing.shapes)
+      if (const auto* text = std::get_if<TextShape>(&shape); text && text->place == TextPlace::left)
+        names.push_back(text->area);
+    ASSERT_FALSE(names.empty());
+    for (std::size_t i = 0; i < names.size(); ++i)
+      for (std::size_t j = i + 1; j < names.size(); ++j)
+        EXPECT_FALSE(names[i].intersects(names[j])) << selected;
+  }
+}
+
 TEST(Plot, BecomesAWellFormedSvgWithEveryPointAndName) {
   const PlotData data = plans();
   const Drawing drawing =

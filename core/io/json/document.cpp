@@ -11,14 +11,27 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/nearest.h"
 #include "json/given_texts.h"
 #include "json/syntax_reason.h"
 #include "json/text_position.h"
 
 namespace shardplan {
+namespace {
+
+/// Whether the sign at `byte`, counted from 1, closes an object or a list right behind a comma.
+bool ends_with_comma(std::string_view text, std::size_t byte) {
+  if (byte == 0 || byte > text.size() || (text[byte - 1] != '}' && text[byte - 1] != ']'))
+    return false;
+  const std::size_t before = text.substr(0, byte - 1).find_last_not_of(" \t\r\n");
+  return before != text.npos && text[before] == ',';
+}
+
+}  // namespace
 
 Json parse_json(std::string_view text, const std::string& file, JsonComments comments,
                 RepeatedKeys repeated) {
@@ -50,13 +63,19 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
     }
     return true;
   };
+  if (text.find_first_not_of(" \t\r\n\xEF\xBB\xBF") == text.npos)
+    throw InputError(
+        {.file = file, .message = "is empty", .expected = "JSON", .rule = "json.syntax"_rule});
   try {
     return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {
-    throw InputError({.file = file,
-                      .message = say("not valid JSON: {}", json_reason(e.what())),
-                      .position = position_of(text, e.byte),
-                      .rule = "json.syntax"_rule});
+    throw InputError(
+        {.file = file,
+         .message = say("not valid JSON: {}", ends_with_comma(text, e.byte)
+                                                  ? Said("a comma behind the last value")
+                                                  : json_reason(e.what())),
+         .position = position_of(text, e.byte),
+         .rule = "json.syntax"_rule});
   } catch (const Json::exception& e) {  // a number out of range
     throw InputError({.file = file,
                       .message = say("not valid JSON: {}", json_reason(e.what())),
@@ -77,10 +96,29 @@ std::string read_stream(std::istream& in, std::size_t largest) {
   return text;
 }
 
+/// The file in the same folder whose name is spelt nearly alike, as a path; or "".
+std::string near_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t kMostNames = 10'000;
+  const fs::path asked(path), folder = asked.parent_path();
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end;
+       !error && it != end && names.size() < kMostNames; it.increment(error))
+    if (it->is_regular_file(error)) names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());  // a folder has no order of its own
+  const std::string name = nearest(asked.filename().string(), std::span<const std::string>(names));
+  return name.empty() ? name : (folder / name).string();
+}
+
 std::string read_opened(const std::string& path, std::size_t largest) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError({.file = path, .message = "cannot open the file"});
-  return read_stream(in, largest);
+  if (in) return read_stream(in, largest);
+  std::error_code error;
+  const bool there = std::filesystem::exists(path, error);
+  throw InputError({.file = path,
+                    .message = there ? "cannot open the file" : "there is no such file",
+                    .nearest = there ? "" : near_file(path)});
 }
 
 /// Standard input and pipes (`<(command)`) can be read only once, and several questions are asked

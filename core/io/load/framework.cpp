@@ -7,6 +7,7 @@
 
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
+#include "json/given_texts.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/version.h"
 #include "load/options.h"
@@ -72,6 +73,10 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
     const std::filesystem::path path(config->get<std::string>());
     const std::filesystem::path full =
         path.is_absolute() ? path : std::filesystem::path(context.directory) / path;
+    std::error_code error;
+    if (!is_readable(full.string()) && !std::filesystem::exists(full, error))
+      o.fail("ds_config", say("there is no file '{}'", full.string()),
+             "a ds_config.json; paths start at the job's folder");
     DsDocument read_file =
         read_ds_document(read_text_file(full.string()), full.string(), read.auto_resolver);
     read.ds_config = std::move(read_file.json);

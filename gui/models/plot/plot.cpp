@@ -235,15 +235,22 @@ void PlotLayout::draw_names(Drawing& to, const PlotInks& inks, const PlotFocus& 
   if (data_.has_names)
     for (const PlotPoint& p : data_.points) points.push_back(place_of(p.x, p.y));
   for (const PlotLimit& limit : data_.limits) taken.push_back(place_of_name(limit));
-  const auto places = place_labels(wishes, area_, points, kRadius, taken);
+  // What is chosen has its name wherever there is room for least else; the others keep off it.
+  std::vector<std::optional<QRectF>> places;
+  if (!named.empty() && named.front() == focus.selected) {
+    places = place_labels({wishes.front()}, area_, points, kRadius, taken);
+    if (!places.front()) places.front() = within(area_, wishes.front());
+    taken.push_back(*places.front());
+    wishes.erase(wishes.begin());
+  }
+  for (std::optional<QRectF>& place : place_labels(wishes, area_, points, kRadius, taken))
+    places.push_back(place);
   for (std::size_t i = 0; i < named.size(); ++i) {
-    const bool chosen = named[i] == focus.selected;
-    if (!places[i] && !chosen) continue;
-    const QRectF place = places[i].value_or(within(area_, wishes[i]));
-    to.shapes.push_back(RectShape{place, inks.ground, {}});
-    to.shapes.push_back(TextShape{place, names[static_cast<qsizetype>(i)],
-                                  chosen || named[i] == focus.hovered ? inks.ink : inks.dim,
-                                  TextPlace::left, false});
+    if (!places[i]) continue;
+    const bool looked_at = named[i] == focus.selected || named[i] == focus.hovered;
+    to.shapes.push_back(RectShape{*places[i], inks.ground, {}});
+    to.shapes.push_back(TextShape{*places[i], names[static_cast<qsizetype>(i)],
+                                  looked_at ? inks.ink : inks.dim, TextPlace::left, false});
   }
 }
 

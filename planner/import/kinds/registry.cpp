@@ -27,6 +27,9 @@ extern const Kind kKind;
 namespace llamafactory {
 extern const Kind kKind;
 }
+namespace llm_foundry {
+extern const Kind kKind;
+}
 namespace megatron {
 extern const Kind kKind;
 }
@@ -36,7 +39,13 @@ extern const Kind kKind;
 namespace nemo {
 extern const Kind kKind;
 }
+namespace olmo {
+extern const Kind kKind;
+}
 namespace openrlhf {
+extern const Kind kKind;
+}
+namespace oumi {
 extern const Kind kKind;
 }
 namespace nemo_rl {
@@ -60,12 +69,26 @@ extern const Kind kKind;
 
 namespace {
 
-constexpr std::array kKinds{
-    &launcher::kKind,  &hostfile::kKind,     &peft_adapter::kKind, &accelerate::kKind,
-    &openrlhf::kKind,  &slime::kKind,        &verl::kKind,         &nemo_rl::kKind,
-    &ds_config::kKind, &torchtitan::kKind,   &nemo::kKind,         &axolotl::kKind,
-    &ms_swift::kKind,  &llamafactory::kKind, &megatron::kKind,     &training_arguments::kKind,
-    &hf_config::kKind};
+constexpr std::array kKinds{&launcher::kKind,
+                            &hostfile::kKind,
+                            &peft_adapter::kKind,
+                            &accelerate::kKind,
+                            &oumi::kKind,
+                            &olmo::kKind,
+                            &llm_foundry::kKind,
+                            &openrlhf::kKind,
+                            &slime::kKind,
+                            &verl::kKind,
+                            &nemo_rl::kKind,
+                            &ds_config::kKind,
+                            &torchtitan::kKind,
+                            &nemo::kKind,
+                            &axolotl::kKind,
+                            &ms_swift::kKind,
+                            &llamafactory::kKind,
+                            &megatron::kKind,
+                            &training_arguments::kKind,
+                            &hf_config::kKind};
 
 }  // namespace
 

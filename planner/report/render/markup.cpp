@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "report/render/svg_attributes.h"
+
 namespace shardplan::report {
 
 std::string escape_markup(std::string_view text) {
@@ -40,15 +42,15 @@ std::string cell_markup(const Cell& cell, const Messages& messages) {
 
 std::string svg_rect(double x, double y, double width, double height, std::string_view css) {
   return fmt::format(
-      "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+      "<rect class=\"{}\"{} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
       "height=\"{:.1f}\"/>\n",
-      css, x, y, width, height);
+      css, svg_attributes("rect", css), x, y, width, height);
 }
 
 std::string svg_line(double x1, double y1, double x2, double y2, std::string_view css) {
   return fmt::format(
-      "<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", css, x1, y1,
-      x2, y2);
+      "<line class=\"{}\"{} x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", css,
+      svg_attributes("line", css), x1, y1, x2, y2);
 }
 
 std::string svg_text(double x, double y, Anchor anchor, std::string_view css,
@@ -56,15 +58,17 @@ std::string svg_text(double x, double y, Anchor anchor, std::string_view css,
   const std::string_view where = anchor == Anchor::start    ? "start"
                                  : anchor == Anchor::middle ? "middle"
                                                             : "end";
-  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
-                     css, x, y, where, escape_markup(words));
+  return fmt::format(
+      "<text class=\"{}\"{} x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", css,
+      svg_attributes("text", css), x, y, where, escape_markup(words));
 }
 
 std::string svg_image(std::string_view id, double width, double height, std::string_view title,
                       std::string_view description, std::string_view content) {
   return fmt::format(
       "<svg role=\"img\" aria-labelledby=\"caption-{0}\" aria-describedby=\"description-{0}\" "
-      "viewBox=\"0 0 {1:.0f} {2:.0f}\" xmlns=\"http://www.w3.org/2000/svg\">\n<title>{3}</title>\n"
+      "viewBox=\"0 0 {1:.0f} {2:.0f}\" font-family=\"sans-serif\" "
+      "xmlns=\"http://www.w3.org/2000/svg\">\n<title>{3}</title>\n"
       "<desc id=\"description-{0}\">{4}</desc>\n{5}</svg>\n",
       id, width, height, escape_markup(title), escape_markup(description), content);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "report/render/markup.h"
+#include "report/render/svg_attributes.h"
 #include "report/render/ticks.h"
 
 namespace shardplan::report {
@@ -94,7 +95,8 @@ class Plot {
     std::string path = "M";
     for (std::size_t i = 0; i < n; ++i) path += fmt::format("{:.1f} {:.1f} ", x(s, i), y(above[i]));
     for (std::size_t i = n; i-- > 0;) path += fmt::format("{:.1f} {:.1f} ", x(s, i), y(below[i]));
-    out_ += fmt::format("<path class=\"c-{}\" d=\"{}Z\"/>\n", color, path);
+    out_ += fmt::format("<path class=\"c-{}\"{} d=\"{}Z\"/>\n", color,
+                        svg_attributes("path", "c-" + color), path);
   }
 
   void room() {
@@ -107,7 +109,8 @@ class Plot {
     const double at = x(areas_.peak_span, areas_.peak_point);
     const double top = y(static_cast<double>(areas_.peak));
     out_ += svg_line(at, top, at, kAreasTop + kAreasHeight, "peak");
-    out_ += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n", at, top);
+    out_ += fmt::format("<circle class=\"peak\"{} cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n",
+                        svg_attributes("circle", "peak"), at, top);
     const bool right = at > kFigureWidth * 0.6;
     out_ += svg_text(right ? at - 8 : at + 8, top - 7, right ? Anchor::end : Anchor::start,
                      "peak-label", words_.text(areas_.peak_label));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "report/render/markup.h"
+#include "report/render/svg_attributes.h"
 #include "report/render/ticks.h"
 
 namespace shardplan::report {
@@ -61,8 +62,8 @@ class PlanePlot {
 
   void draw(const Mark& mark) {
     const std::string_view css = mark.marked ? "mark best" : "mark";
-    out_ += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.0f}\"/>\n", css,
-                        x(mark.x), y(mark.y), kRadius);
+    out_ += fmt::format("<circle class=\"{}\"{} cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.0f}\"/>\n", css,
+                        svg_attributes("circle", css), x(mark.x), y(mark.y), kRadius);
     out_ += svg_text(x(mark.x), y(mark.y) + 4, Anchor::middle, css, mark.label);
   }
 

@@ -330,7 +330,7 @@ TEST(BadJobs, NameFileKeyExpectationAndNearestSpelling) {
       {R"({"framework": {"name": "deepspeed", "ds_config": 3}})",
        {"framework.ds_config: found 3", "a path or an object"}},
       {R"({"framework": {"name": "deepspeed", "ds_config": "/nowhere/ds.json"}})",
-       {"/nowhere/ds.json: cannot open the file"}},
+       {"framework.ds_config: there is no file '/nowhere/ds.json'", "the job's folder"}},
       {R"({"framework": {"name": "deepspeed", "offload_optimizer": "disk"}})",
        {"framework.offload_optimizer: unknown value 'disk'", "none, cpu, nvme"}},
       {R"({"workload": {"kind": "training"}})",

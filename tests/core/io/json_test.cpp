@@ -4,11 +4,13 @@
 #include "json/document.h"
 #include "json/reader.h"
 #include "support/error_of.h"
+#include "support/subprocess.h"
 
 namespace shardplan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Json, MalformedTextGivesFileLineAndColumn) {
   const auto error = error_text([] { parse_json("{\n  \"a\": 1,\n  b\n}", "x.json"); });
@@ -25,7 +27,7 @@ TEST(Json, DuplicateKeysDeepNestingAndNumbersOutOfRangeAreRefused) {
 
 TEST(Json, AMissingFileAndADirectoryAreNamed) {
   EXPECT_THAT(error_text([] { read_json_file("/nonexistent/job.json"); }),
-              HasSubstr("cannot open"));
+              HasSubstr("there is no such file"));
   EXPECT_THAT(error_text([] { read_json_file("/"); }), HasSubstr("directory"));
 }
 
@@ -56,6 +58,26 @@ TEST(ObjectReader, ChoicesAreClosed) {
                 root.choice("device", {"cpu", "nvme"});
               }),
               HasSubstr("did you mean 'cpu'?"));
+}
+
+TEST(Json, SaysWhatPeopleDidWrong) {
+  const auto refused = [](std::string_view text) {
+    return error_text([&] { parse_json(text, "x.json"); });
+  };
+  EXPECT_THAT(refused("{\"a\": 1,\r\n}"),
+              HasSubstr("x.json: line 2, column 1: not valid JSON: a comma behind the last value"));
+  EXPECT_THAT(refused("[1, ]"), HasSubstr("a comma behind the last value"));
+  EXPECT_THAT(refused("[1 2]"), Not(HasSubstr("comma behind")));
+  EXPECT_THAT(refused(" \r\n"), HasSubstr("x.json: line 1, column 1: is empty; expected JSON"));
+}
+
+TEST(Files, ThatAreAbsentHaveANearName) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("train_job.json", "{}");
+  EXPECT_THAT(error_text([&] { read_json_file(folder.path("trian_job.json")); }),
+              HasSubstr("there is no such file; did you mean '" + job + "'?"));
+  EXPECT_THAT(error_text([&] { read_json_file(folder.path("other.json")); }),
+              Not(HasSubstr("did you mean")));
 }
 
 }  // namespace

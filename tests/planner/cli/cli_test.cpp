@@ -300,6 +300,57 @@ TEST(Flags, AloneMakeAJob) {
   EXPECT_EQ(json_of(f).at("model").at("trainable_parameters"), 32 * 2 * 16 * (4096 + 4096));
 }
 
+/// The same job, however its model and cluster are said, and every answer says what it assumes.
+TEST(WordsAndFlags, TakeForGrantedTheSame) {
+  const std::vector<std::string> by_flags{"--model", "gpt2-xl", "--cluster", "1xRTX4090"};
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"estimate"},
+                                                  {"compare"},
+                                                  {"max", "--of", "micro_batch"},
+                                                  {"simulate"}}) {
+    const auto ask = [&](const std::vector<std::string>& job) {
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.end(), job.begin(), job.end());
+      return shardplan(arguments).out;
+    };
+    const std::string flags = ask(by_flags);
+    EXPECT_EQ(ask({"gpt2-xl", "1xRTX4090"}), flags) << command.front();
+    EXPECT_EQ(ask({"--model", "gpt2-xl", "1xRTX4090"}), flags) << command.front();
+    const bool said = flags.find("checkpointing: full") != flags.npos ||
+                      flags.find("every block checkpointed, as fit assumes") != flags.npos;
+    EXPECT_TRUE(said) << flags;
+  }
+  const Finished twice =
+      shardplan({"estimate", "gpt2", "--model", "gpt2-xl", "--cluster", "1xRTX4090"});
+  EXPECT_EQ(twice.exit_code, 3);
+  EXPECT_THAT(twice.err, HasSubstr("found 'gpt2' beside flags that say"));
+}
+
+TEST(Logs, AreNoConfiguration) {
+  const TemporaryFolder folder;
+  const std::string log = folder.file(
+      "train.log",
+      "Loading checkpoint shards: 100%|####| 4/4 [00:05<00:00,  1.35s/it]\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 0 has a total "
+      "capacity of 39.39 GiB of which 1.20 GiB is free.\n");
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"lint", log},
+                                                  {"estimate", log},
+                                                  {"import", log},
+                                                  {"report", log},
+                                                  {"fit", log, "1xA100-40GB"}}) {
+    const Finished refused = shardplan(command);
+    EXPECT_EQ(refused.exit_code, 3) << command.front();
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(log), HasSubstr("stopped for want of GPU memory"),
+                                   HasSubstr("shardplan fit MODEL CLUSTER")));
+  }
+}
+
+TEST(Report, IsOfTrainersFilesToo) {
+  const Finished page = shardplan(
+      {"report", SHARDPLAN_SOURCE_DIR "/configs/trainers/trl-sft.yaml", "--cluster", "8xH100"});
+  EXPECT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_THAT(page.out, HasSubstr("qwen2.5-7b"));
+}
+
 TEST(Answers, AreTheSameBytesEveryTimeAndInEveryLanguage) {
   const TemporaryFolder folder;
   const std::string job = folder.file("job.json", kJob);

@@ -13,13 +13,8 @@ TEST(Unread, TrainersAreToldByName) {
   const auto is_of = [](std::string_view text, const char* trainer) {
     EXPECT_THAT(error_of(text), HasSubstr(std::string("a file of ") + trainer + ","));
   };
-  is_of(
-      "variables: {max_seq_len: 2048}\nmodel: {name: mpt_causal_lm}\n"
-      "global_train_batch_size: 256\ndevice_train_microbatch_size: 8\n",
-      "LLM Foundry");
-  is_of("model: {d_model: 2048, max_sequence_length: 4096}\ndevice_train_microbatch_size: 4\n",
-        "OLMo");
-  is_of("model: {model_name: gpt2}\ntraining: {optimizer: adamw_torch}\n", "oumi");
+  is_of("model: {_CLASS_: TransformerConfig, d_model: 4096}\ntrain_module: {ac_config: null}\n",
+        "OLMo-core");
   is_of("llm_backbone: gpt2\ntraining: {batch_size: 2}\n", "H2O LLM Studio");
   is_of("train: {batch_size: 2}\nmethod: {name: PPOConfig}\n", "trlX");
   // "base_model" and "adapter" are axolotl's too.

@@ -307,6 +307,24 @@ TEST_F(JobFixes, OfTrainingNameOneLargerClusterThatIsEnough) {
   EXPECT_EQ(larger.front()->changes.front().what, "FSDP2 over 2 GPUs");
 }
 
+/// Machines of eight, one after the other, not as many again.
+TEST_F(JobFixes, OfTrainingNameTheFewestMachinesThatAreEnough) {
+  Json job = training_;
+  job["model"] = "llama-2-70b";
+  job["cluster"] = "8xH100";
+  job["framework"] = "deepspeed";
+  job["checkpointing"] = "full";
+  job["workload"] = Json{{"micro_batch", 1}, {"sequence_length", 2048}};
+  for (const Fix& fix : fixes_of(job)) {
+    if (fix.changes.front().sacrifice != Sacrifice::more_gpus || fix.changes.size() != 1) continue;
+    EXPECT_EQ(fix.changes.front().what, "the same over 24 GPUs");
+    EXPECT_EQ(fix.changes.front().how, "3x8xH100-SXM5-80GB");
+    EXPECT_TRUE(fix.after.verdict.fits);
+    return;
+  }
+  FAIL() << "no larger cluster";
+}
+
 TEST_F(JobFixes, OfTrainingOfferLigerWhereLogitsAreLarge) {
   Json job = training_;
   job["workload"]["micro_batch"] = 8;
