@@ -283,6 +283,27 @@ TEST(SimulateReserved, GivesBackWhatBuildingLeftCached) {
   EXPECT_EQ(simulate_reserved(program).reserved, 100 * kMiB);
 }
 
+TEST(CachingAllocator, KeepsThePoolOfGraphsWhenItsCacheIsEmptied) {
+  CachingAllocator allocator{AllocatorOptions{}};
+  allocator.free(allocator.allocate(64 * kMiB));
+  allocator.free(allocator.allocate(32 * kMiB, Stream::graphs));
+  allocator.empty_cache();
+  EXPECT_EQ(allocator.reserved(), 32 * kMiB);
+}
+
+TEST(SimulateReserved, BeginsWithABlockWhereItIsFirstThere) {
+  Program program;
+  ProgramBuilder b(program);
+  b.begin_phase(Phase::forward);
+  b.alloc_named(Category::activations, 64 * kMiB, 0);
+  b.from_step(3);
+  b.free_named(Category::activations, 64 * kMiB, 0);
+  b.from_step(3);
+  b.end_phase(Phase::forward);
+  b.once(2, {Event{.kind = Event::Kind::empty_cache}});  // the simulation goes on behind step 2
+  EXPECT_EQ(simulate_reserved(program).reserved, 64 * kMiB);
+}
+
 TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
   // The second step begins as it ends: a third one would do the same.
   const ReservedProfile profile = simulate_reserved(two_tensor_step());
