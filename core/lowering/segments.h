@@ -56,7 +56,7 @@ struct ModelRun {
   Stream pool = Stream::compute;  ///< of that, and of what compiled passes allocate
   /// What eager embeddings hand to recorded graphs, which hold it until the next step's is there.
   std::int64_t held_over = 0;
-  std::vector<Event> trials;      ///< of the compiler, before the first step
+  std::vector<Event> trials;  ///< of the compiler, before the first step
   std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
 
@@ -116,7 +116,7 @@ namespace detail {
 // name a slot.
 inline constexpr std::int32_t kOutputName = 0;
 inline constexpr std::int32_t kGradientName = 1;
-inline constexpr std::int32_t kAlongName = 2;  ///< the gradient of Shared::read_along
+inline constexpr std::int32_t kAlongName = 2;     ///< the gradient of Shared::read_along
 inline constexpr std::int32_t kHeldOverName = 3;  ///< ModelRun::held_over
 inline constexpr std::int32_t kGivenName = 4;     ///< the graphs' copy of that
 inline constexpr std::int32_t kFirstSlotName = 5;
@@ -154,9 +154,9 @@ constexpr bool orders_kernels() {
   return false;
 }
 
-/// What replayed graphs were given in the step before goes when this step's is there (an allocator's
-/// history of Llama 3.2 1B with adapters and checkpoints). From their recording on graphs read a copy, which
-/// needs one block more than the first step has made in their pool.
+/// What replayed graphs were given in the step before goes when this step's is there (an
+/// allocator's history of Llama 3.2 1B with adapters and checkpoints). From their recording on
+/// graphs read a copy, which needs one block more than the first step has made in their pool.
 void renew_held_over(ProgramBuilder& b, std::int64_t bytes);
 void drop_given(ProgramBuilder& b, std::int64_t bytes);
 

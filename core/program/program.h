@@ -110,9 +110,9 @@ struct Event {
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
   std::string_view what;                               ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
-  bool older = false;             ///< free: not the newest block of that name but the one before
-  bool oldest = false;            ///< free: the oldest block of that name and size
-  std::int32_t first_step = 1;    ///< alloc, free: the steps before it leave it out
+  bool older = false;           ///< free: not the newest block of that name but the one before
+  bool oldest = false;          ///< free: the oldest block of that name and size
+  std::int32_t first_step = 1;  ///< alloc, free: the steps before it leave it out
 };
 
 /// Where it is chance at which of several places of a step something is done: here.

@@ -63,7 +63,8 @@ void Storages::unref(StorageId id) {
 TapeEvent Storages::free_event(StorageId id) const {
   const Storage& s = of(id);
   assert(s.pieces == 1 && "more than one free");
-  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on, s.after_first_step};
+  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool, s.used_on,
+          s.after_first_step};
 }
 
 }  // namespace shardplan::tape

@@ -24,6 +24,18 @@ Program program_in(CompileMode mode) {
   return lower(model, plan, run_segments(model, plan), 0);
 }
 
+/// Adapters over frozen embeddings, every block checkpointed.
+Program adapted_program() {
+  Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+  plan.workload.micro_batch = 2;
+  plan.workload.sequence_length = 512;
+  plan.workload.lora = Lora{16, {"q_proj", "v_proj"}, Quantization::none, {}};
+  plan.checkpointing = Checkpointing::full;
+  plan.compile = Compile{.mode = CompileMode::reduce_overhead};
+  const Model model = model_of(kConfig, {.lora = plan.workload.lora});
+  return lower(model, plan, run_segments(model, plan), 0);
+}
+
 std::int64_t end_of(const MemoryProfile& memory, Phase phase) {
   return memory.of(phase).end;
 }
@@ -52,6 +64,19 @@ TEST(GraphPool, LeavesTheOptimizerNoneOfItsMemory) {
   // What is made for autograd beside the graphs is cached in the other pool.
   const std::int64_t zeros = 2 * 512 * 4096 * 2;
   EXPECT_GE(apart, shared + zeros);
+}
+
+TEST(GraphPool, HoldsTheEmbeddingsResultOverBesideIt) {
+  const Program program = adapted_program();
+  const std::int64_t embedded = 2 * 512 * 256 * 2;  // B·S·h in bf16
+  const MemoryProfile counted = simulate_memory(without_graph_pool(program));
+  // This step's is there before the last one's goes.
+  EXPECT_EQ(counted.of(Phase::forward).peak - end_of(counted, Phase::step), embedded);
+  // Zeros for the gradient of the logits as the graph returns them: 2TV.
+  const std::int64_t zeros = 2 * 512 * 4096 * 2;
+  const std::int64_t added = counted.of(Phase::backward).peak - end_of(counted, Phase::forward);
+  EXPECT_GE(added, zeros);
+  EXPECT_LT(added, 2 * zeros);
 }
 
 }  // namespace
