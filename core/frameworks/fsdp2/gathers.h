@@ -71,11 +71,34 @@ struct Fsdp2 {
     constexpr std::int64_t kScaledAndClamped = 8;  // bytes an element
     b.transient(Category::communication_buffers, kScaledAndClamped * g.widest_narrow, kGatherPool);
     const bool finds = plan.framework.fsdp2.float8_all_gather == Float8Gather::dynamic;
-    const std::int32_t calls = finds ? 12 : 4;
+    const std::int32_t calls = finds ? 7 : 1;  // on numbers, and around the operations
     b.host_work(Issue::nested, calls * g.narrow_tensors);
+    b.compute(narrow_kernels(g, finds));
     if (finds && g.ranks > 1)
       b.collective(Collective::all_reduce, kAllocationUnit * g.narrow_tensors,
                    "largest values of weights", g.narrow_tensors, g.group);
+  }
+  /// The same on the GPU: scaled, clamped and cast, where scales are found behind magnitudes and
+  /// the largest of them. They run beside others, which their bytes hold up by as much.
+  std::vector<Kernel> narrow_kernels(const Unit& g, bool finds) const {
+    constexpr double kWide = 4;
+    const auto elements =
+        static_cast<double>(g.narrow_shards) / static_cast<double>(size_of(plan.precision.params));
+    const auto kernel = [&](KernelKind kind, double bytes_each, std::int32_t runs) {
+      Kernel k{.kind = kind, .issue = Issue::nested};
+      k.calls = runs * g.narrow_tensors;
+      k.elements = elements / g.narrow_tensors;
+      k.bytes = bytes_each * k.elements;
+      return k;
+    };
+    std::vector<Kernel> kernels;
+    if (finds) {
+      kernels.push_back(kernel(KernelKind::elementwise, 2 * kWide, 1));
+      kernels.push_back(kernel(KernelKind::row_reduction, kWide, 1));
+    }
+    kernels.push_back(kernel(KernelKind::elementwise, 2 * kWide, 2));
+    kernels.push_back(kernel(KernelKind::elementwise, kWide + 1, 1));
+    return kernels;
   }
   void copy_out(ProgramBuilder& b, const Unit& g) const {
     copy_out_one(b, g);

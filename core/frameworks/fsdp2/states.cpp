@@ -89,11 +89,12 @@ void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
 namespace {
 
 /// The largest values of all weights and an all-reduce of them, then a scale for each (torchao
-/// 0.18, float8/fsdp_utils.py, precompute_float8_dynamic_scale_for_fsdp).
+/// 0.18, float8/fsdp_utils.py, precompute_float8_dynamic_scale_for_fsdp). On a CPU 20 to 28 Python
+/// calls a weight, as a list of DTensors takes.
 void find_scales(ProgramBuilder& b, const Plan& plan, const Fsdp2States& states) {
   if (plan.framework.fsdp2.float8_all_gather != Float8Gather::precomputed) return;
   b.compute({sweep(static_cast<double>(states.narrow_bytes), plan.precision.params,
-                   static_cast<std::int32_t>(states.narrow_tensors))});
+                   static_cast<std::int32_t>(states.narrow_tensors), Issue::sharded)});
   b.collective(Collective::all_reduce, kAllocationUnit, "largest values of weights");
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "frameworks/fsdp2/gathers.h"
 #include "frameworks/fsdp2/problems.h"
 #include "frameworks/fsdp2/units.h"
 #include "lowering/lower.h"
@@ -94,6 +95,22 @@ TEST(Fsdp2Float8, FindsScalesOnceOrForEachGather) {
   EXPECT_EQ(all_reduces(Float8Gather::none), 0);
   EXPECT_EQ(all_reduces(Float8Gather::precomputed), 1);
   EXPECT_GE(all_reduces(Float8Gather::dynamic), 2 * 7);
+}
+
+/// Bytes of kernels in fp32 over the shard of the block's weights: a product, the least and the
+/// most, 8 bits; before them magnitudes and their largest.
+TEST(Fsdp2Float8, CastsShardsOnTheGpu) {
+  const auto bytes = [](Float8Gather gather) {
+    const Lowered lowered(fp8_plan(gather));
+    const Fsdp2 f(lowered.model, lowered.plan, lowered.run);
+    double sum = 0;
+    for (const Kernel& k : f.narrow_kernels(lowered.block(), gather == Float8Gather::dynamic))
+      sum += k.bytes * k.calls;
+    return sum;
+  };
+  constexpr double kShard = static_cast<double>(kWeights) / kRanks;
+  EXPECT_DOUBLE_EQ(bytes(Float8Gather::precomputed), (8 + 8 + 5) * kShard);
+  EXPECT_DOUBLE_EQ(bytes(Float8Gather::dynamic), (8 + 4 + 8 + 8 + 5) * kShard);
 }
 
 TEST(Fsdp2Float8, WantsOneScaleForEachWeight) {
