@@ -116,7 +116,7 @@ constexpr std::array kPlainOptions{
                 "products and attention return, or each block; or a policy with numbers "
                 "([checkpointing](#checkpointing))",
          .label = "Checkpointing",
-         .default_text = "`none`; **`fit`: `full`**",
+         .default_text = "`none` in a job; **`full`** where a model and flags say it, as for `fit`",
          .kind = OptionKind::choice,
          .choices = kCheckpointings,
          .changes_passes = true},

@@ -103,8 +103,8 @@ void refuse_out_of_memory(std::string_view text, const std::string& file) {
   const std::string amounts = said.text();
   throw InputError(
       {.file = file,
-       .message = fmt::format("the run stopped for want of GPU memory{}{}",
-                              amounts.empty() ? "" : ": ", amounts),
+       .message = fmt::format("the run stopped for want of GPU memory{}",
+                              amounts.empty() ? "" : ": " + amounts),
        .expected = fmt::format(
            "the job that ran, which a log does not say: `shardplan fit MODEL CLUSTER` or "
            "`shardplan fit FILE CLUSTER` says what fills the GPU and what makes room{}",

@@ -64,8 +64,11 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
     return true;
   };
   if (text.find_first_not_of(" \t\r\n\xEF\xBB\xBF") == text.npos)
-    throw InputError(
-        {.file = file, .message = "is empty", .expected = "JSON", .rule = "json.syntax"_rule});
+    throw InputError({.file = file,
+                      .message = "is empty",
+                      .expected = "JSON",
+                      .position = {1, 1},
+                      .rule = "json.syntax"_rule});
   try {
     return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {

@@ -37,13 +37,7 @@ void read_trainer_type(Key& key) {
     }
   if (type == "trl_sft") return key.took("trainer: trl");
   if (type == "hf") return key.took("trainer: hf_trainer");
-  const std::string_view why = type == "oumi"        ? "oumi's own loop"
-                               : type == "verl_grpo" ? "verl, by verl_config_overrides,"
-                               : type == "trl_gkd" || type == "trl_gold" ? "distillation by oumi"
-                                                                         : "";
-  if (why.empty())
-    key.refuse(fmt::format("found '{}'", key.text()), "HF, TRL_SFT, TRL_DPO, TRL_KTO or TRL_GRPO");
-  key.refuse(fmt::format("{} is not estimated", why),
+  key.refuse(fmt::format("'{}' is not estimated", key.text()),
              "HF, TRL_SFT, TRL_DPO, TRL_KTO or TRL_GRPO; of verl its own file or command");
 }
 

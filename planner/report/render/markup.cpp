@@ -67,7 +67,7 @@ std::string svg_image(std::string_view id, double width, double height, std::str
                       std::string_view description, std::string_view content) {
   return fmt::format(
       "<svg role=\"img\" aria-labelledby=\"caption-{0}\" aria-describedby=\"description-{0}\" "
-      "viewBox=\"0 0 {1:.0f} {2:.0f}\" font-family=\"sans-serif\" "
+      "viewBox=\"0 0 {1:.0f} {2:.0f}\" "
       "xmlns=\"http://www.w3.org/2000/svg\">\n<title>{3}</title>\n"
       "<desc id=\"description-{0}\">{4}</desc>\n{5}</svg>\n",
       id, width, height, escape_markup(title), escape_markup(description), content);
