@@ -12,7 +12,7 @@ import sys
 import time
 
 ELEMENTS = 200_000_000
-TURNS = 5
+TURNS = 3
 
 
 def _seconds(work):

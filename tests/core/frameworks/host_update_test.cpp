@@ -24,6 +24,7 @@ std::int64_t passes(const Plan& plan, const Engine& engine) {
 
 Plan plan_of(int stage, DeepSpeedVersion version) {
   Plan plan;
+  plan.cluster.gpus_per_node = 2;
   plan.framework.deepspeed.zero.stage = stage;
   plan.framework.deepspeed.version = version;
   return plan;
@@ -36,6 +37,13 @@ TEST(HostUpdate, ScalesGradientsAndCastsMasters) {
     EXPECT_EQ(passes(plan_of(stage, {0, 19, 6}), engine), kElements * (kScaled + kCast)) << stage;
   EXPECT_EQ(passes(plan_of(2, {0, 16, 0}), engine), kElements * kScaled)
       << "sent in fp32 and cast on the GPU";
+}
+
+/// With all cores for itself both are within the rate of a published step.
+TEST(HostUpdate, CountsNoPassesOfARankAlone) {
+  Plan plan = plan_of(2, {0, 19, 6});
+  plan.cluster.gpus_per_node = 1;
+  EXPECT_EQ(passes(plan, Engine{}), 0);
 }
 
 TEST(HostUpdate, CopiesFp32WeightsOnlyIntoTheBufferOfStages1And2) {
