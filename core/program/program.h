@@ -40,9 +40,15 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
-/// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, PyTorch's own, or our
-/// engine.
-enum class HostOptimizer : std::uint8_t { deepspeed, torch, native, native_rounding };
+/// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, PyTorch's operations around
+/// it, PyTorch's own, or our engine.
+enum class HostOptimizer : std::uint8_t {
+  deepspeed,
+  deepspeed_passes,
+  torch,
+  native,
+  native_rounding,
+};
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -70,9 +76,9 @@ struct Event {
     mark,            ///< the host records how far it has given work to `stream`: `count` marks
     throttle,        ///< the host waits for the oldest marks of the same name and forgets them,
                      ///< where there are `count` or more
-    host_optimizer,  ///< the host updates `bytes` elements (native: moves so many bytes), when
-                     ///< gradients have reached it; with `ahead`: those of the step before, beside
-                     ///< what the GPU does
+    host_optimizer,  ///< the host updates `bytes` elements (passes, native: moves so many bytes),
+                     ///< when gradients have reached it; with `ahead`: those of the step before,
+                     ///< beside what the GPU does
     begin_phase,
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times

@@ -30,10 +30,16 @@ ClockMove described(const Event& e) {
           .messages = e.messages};
 }
 
+/// CPUAdam reads a weight, its gradient and two states in fp32, and writes all but the gradient.
+/// PyTorch's passes on the same cores are taken to move as many bytes a second.
+constexpr double kAdamBytes = 28;
+
 double update_rate(HostOptimizer optimizer, const HostRates& rates) {
   switch (optimizer) {
     case HostOptimizer::deepspeed:
       return rates.deepspeed_adam_elements_per_second;
+    case HostOptimizer::deepspeed_passes:
+      return kAdamBytes * rates.deepspeed_adam_elements_per_second;
     case HostOptimizer::torch:
       return rates.torch_adam_elements_per_second;
     case HostOptimizer::native:

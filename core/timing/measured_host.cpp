@@ -23,12 +23,18 @@ constexpr double kBlockBetweenSteps = 1.96e-3, kPowerBetweenSteps = 0.91;
 
 }  // namespace
 
+double UsualHost::pace_with(const Gpu& gpu) const {
+  if (gpu.arch != arch) return 1;
+  const auto found = std::ranges::find(gpus, gpu.name, &Beside::gpu);
+  return found == gpus.end() ? pace : found->pace;
+}
+
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
   return 1 + kPythonShare * (host.python_call_seconds / reference.python_call_seconds - 1);
 }
 
 void take_host(HostRates& host, double factor) {
-  host.usual.pace = 1;
+  host.usual = {.arch = host.usual.arch, .pace = 1, .gpus = {}};
   slow_host(host, factor);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hardware/cluster.h"
 #include "program/kernel.h"
@@ -90,10 +91,17 @@ struct KernelRates {
 /// HostRates::seconds are of, in the median, on machines with GPUs of `arch`. Of others nobody
 /// knows.
 struct UsualHost {
+  /// Of the hosts beside one of them.
+  struct Beside {
+    std::string gpu;  ///< as a catalogue calls it
+    double pace = 1;
+  };
+
   std::string arch;
   double pace = 1;
+  std::vector<Beside> gpus;  ///< those that differ
 
-  double pace_with(const Gpu& gpu) const { return gpu.arch == arch ? pace : 1; }
+  double pace_with(const Gpu& gpu) const;
 };
 
 /// What the host takes to start things, in eager PyTorch.
@@ -108,7 +116,7 @@ struct HostRates {
   double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off
   double collective_seconds = 40e-6;
   double message_seconds = 6e-6;  ///< for a send or a receive within a group of them
-  double phase_seconds = 2e-3;  ///< before the first kernel of a phase
+  double phase_seconds = 2e-3;    ///< before the first kernel of a phase
   /// Of a node's CPUs together.
   double deepspeed_adam_elements_per_second = 1.4e9;
   double torch_adam_elements_per_second = 2e9;

@@ -230,7 +230,7 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   b.begin_phase(Phase::step);
   if (z.offload) {
     b.copy(LinkKind::host, false, e.m * p, "gradients to the host");
-    b.host_optimizer(HostOptimizer::deepspeed, p);
+    update_on_host(b, z.plan, e, p);
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   } else {
     // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.

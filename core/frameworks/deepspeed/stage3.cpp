@@ -73,7 +73,7 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
       b.copy(LinkKind::nvme, false, 4 * p, "gradients to NVMe");
       b.copy(LinkKind::nvme, true, 2 * 4 * p + z.states.total(), "optimizer states from NVMe");
     }
-    b.host_optimizer(HostOptimizer::deepspeed, p);
+    update_on_host(b, z.plan, e, p);
     if (nvme) b.copy(LinkKind::nvme, false, 4 * p + z.states.total(), "optimizer states to NVMe");
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   }

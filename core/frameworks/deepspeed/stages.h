@@ -38,4 +38,8 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
 HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& engine,
                             const ShardLayout& layout, std::int64_t sub_group, std::int64_t states);
 
+/// The step of an optimizer on the host, over `elements` of this rank: gradients are scaled there,
+/// CPUAdam updates, and masters are cast (stage_1_and_2.py and stage3.py, step).
+void update_on_host(ProgramBuilder& b, const Plan& plan, const Engine& e, std::int64_t elements);
+
 }  // namespace shardplan

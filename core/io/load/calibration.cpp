@@ -128,6 +128,20 @@ ScarceMargin read_scarce(ObjectReader& o) {
   return scarce;
 }
 
+UsualHost read_usual_host(ObjectReader& o, const std::string& arch) {
+  UsualHost usual{.arch = arch, .pace = o.number("pace", 0.1, 10).value_or(1), .gpus = {}};
+  o.find("how");
+  if (const Json* gpus = o.array("gpus"))
+    for (const Json& beside : *gpus) {
+      ObjectReader one(beside, o.file(), o.path_of("gpus"));
+      usual.gpus.push_back(
+          {one.text("gpu").value_or(""), one.number("pace", 0.1, 10).value_or(usual.pace)});
+      one.finish();
+    }
+  o.finish();
+  return usual;
+}
+
 Calibration read(const Json& json, const std::string& file) {
   ObjectReader o(json, file);
   Calibration c;
@@ -152,9 +166,7 @@ Calibration read(const Json& json, const std::string& file) {
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
   if (auto usual = o.object("usual_host")) {
-    c.time.host.usual = {c.arch, usual->number("pace", 0.1, 10).value_or(1)};
-    usual->find("how");
-    usual->finish();
+    c.time.host.usual = read_usual_host(*usual, c.arch);
   }
   if (auto host = o.object("machine")) c.host = read_measured_host(*host);
   for (const auto* key : {"fitted_on", "how", "nccl_records", "time_records", "time_errors"})

@@ -88,12 +88,32 @@ TEST(KernelInStep, IsStartedAtTheUsualHostsPaceWhereThatIsKnown) {
   };
   const double quick = issue(Issue::linear), engine = issue(Issue::library);
   const double node = issue(Issue::linear_node);
-  rates.host.usual = {"Hopper", 1.25};
+  rates.host.usual = {"Hopper", 1.25, {}};
   EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * quick);
   EXPECT_DOUBLE_EQ(issue(Issue::library), engine);
   EXPECT_LT(issue(Issue::linear_node), 1.25 * node);  // C++ starts it
   plan.cluster.gpu.arch = "Ampere";
   EXPECT_DOUBLE_EQ(issue(Issue::linear), quick);
+}
+
+/// DeepSpeed's parts are of the architecture's hosts, so that only what a GPU's differ by counts.
+TEST(KernelInStep, GoesByTheHostsBesideItsOwnGpu) {
+  Plan plan = plan_of_round_gpu();
+  plan.cluster.gpu.arch = "Hopper";
+  plan.cluster.gpu.name = "one";
+  TimeRates rates;
+  const auto issue = [&](Issue how) {
+    std::vector<TimedKernel> timed;
+    time_kernels(std::vector<Kernel>{kernel(KernelKind::elementwise, how)}, plan, rates, timed);
+    return timed.front().sequence.issue;
+  };
+  const double call = issue(Issue::linear), part = issue(Issue::engine);
+  rates.host.usual = {"Hopper", 1.25, {{"one", 1.5}}};
+  EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.5 * call);
+  EXPECT_DOUBLE_EQ(issue(Issue::engine), 1.5 / 1.25 * part);
+  plan.cluster.gpu.name = "another";
+  EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * call);
+  EXPECT_DOUBLE_EQ(issue(Issue::engine), part);
 }
 
 TEST(KernelInStep, DoesNotWaitInAReplayedGraph) {

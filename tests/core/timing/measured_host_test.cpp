@@ -50,8 +50,11 @@ TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
 /// A host that was measured is not the usual one as well.
 TEST(MeasuredHost, LeavesNothingOfTheUsualHost) {
   TimeRates rates;
-  rates.host.usual = {"Hopper", 1.134};
-  EXPECT_EQ(on_host(rates, host_of(3e-6), host_of(2e-6), Gpu{}).host.usual.pace, 1);
+  rates.host.usual = {"Hopper", 1.134, {{"one", 1.2}}};
+  Gpu gpu;
+  gpu.arch = "Hopper";
+  gpu.name = "one";
+  EXPECT_EQ(on_host(rates, host_of(3e-6), host_of(2e-6), gpu).host.usual.pace_with(gpu), 1);
 }
 
 TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
