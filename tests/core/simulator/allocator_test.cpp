@@ -283,31 +283,6 @@ TEST(SimulateReserved, GivesBackWhatBuildingLeftCached) {
   EXPECT_EQ(simulate_reserved(program).reserved, 100 * kMiB);
 }
 
-TEST(CachingAllocator, KeepsThePoolOfGraphsWhenItsCacheIsEmptied) {
-  CachingAllocator allocator{AllocatorOptions{}};
-  allocator.free(allocator.allocate(64 * kMiB));
-  allocator.free(allocator.allocate(32 * kMiB, Stream::graphs));
-  allocator.empty_cache();
-  EXPECT_EQ(allocator.reserved(), 32 * kMiB);
-}
-
-TEST(SimulateReserved, BeginsWithABlockWhereItIsFirstThere) {
-  Program program;
-  ProgramBuilder b(program);
-  b.begin_phase(Phase::forward);
-  b.alloc_named(Category::activations, 64 * kMiB, 0);
-  b.from_step(3);
-  b.free_named(Category::activations, 64 * kMiB, 0);
-  b.from_step(3);
-  b.end_phase(Phase::forward);
-  // The second step needs what the third one makes no use of.
-  const Event other{.category = Category::workspace, .bytes = 32 * kMiB};
-  Event gone = other;
-  gone.kind = Event::Kind::free;
-  b.once(2, {other, gone});
-  EXPECT_EQ(simulate_reserved(program).reserved, (32 + 64) * kMiB);
-}
-
 TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
   // The second step begins as it ends: a third one would do the same.
   const ReservedProfile profile = simulate_reserved(two_tensor_step());
