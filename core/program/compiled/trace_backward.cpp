@@ -213,9 +213,11 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
   // torchao's function multiplies for the input first (float8/float8_linear.py, backward); in
   // graphs of single blocks with scales of rows the weight's product stands before it. So does
-  // autograd where a bias is added, as the graphs of ModernBERT and DistilBERT show.
+  // autograd where a bias is added; that moves memory where it lets autocast's copy of the weight
+  // go, as a history of ModernBERT shows.
   const bool torchao = view_.multiplies_narrow(op) && (options_.masked || !view_.recipe().by_rows);
-  const bool input_first = input_grad && (torchao || op.bias != kNone);
+  const bool copied = op.bias != kNone && view_.casts_weight(op);
+  const bool input_first = input_grad && (torchao || copied);
   const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);

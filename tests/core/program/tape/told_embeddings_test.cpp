@@ -3,8 +3,18 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "core/program/tape/tape_testing.h"
+#include "json/document.h"
+#include "kernels/description.h"
+#include "load/model_config.h"
+#include "model/architectures/registry.h"
 #include "program/tape.h"
+
+namespace shardplan::trl_loss {
+extern const FusedKernel kKernel;
+}
 
 namespace shardplan::tape {
 namespace {
@@ -47,6 +57,29 @@ TEST(AutogradsWorkspace, IsAskedForBehindAHeadWithoutAProductBackward) {
   EXPECT_EQ(asks(run_of(embeddings(Then::scaled), {.workspace = 1024})), 1);
   EXPECT_EQ(asks(run_of(two_linears(), {.workspace = 1024})), 1);
   EXPECT_EQ(asks(run_of(two_linears(), {})), 0);
+}
+
+/// TRL's loss multiplies in its backward pass: the workspace lies beside the tile of logits.
+TEST(AutogradsWorkspace, IsAskedForWhileALossHoldsItsTile) {
+  const Json config = Json::parse(R"({"model_type": "llama", "hidden_size": 64, "vocab_size": 512,
+      "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4})");
+  const Model model =
+      build_model(load_model_config(config, "config.json"), {.head_loss = &trl_loss::kKernel});
+  const TapeRun run = run_tape(model, model.segments.back(), kTestPure, kTestSizes, DType::bf16,
+                               TapeMode::keep, {.workspace = 1024});
+  const auto first = [&](TapeEvent::Kind kind, Category category) {
+    const auto is = [&](const TapeEvent& e) { return e.kind == kind && e.category == category; };
+    return std::find_if(run.backward.begin(), run.backward.end(), is);
+  };
+  const auto tile = first(TapeEvent::Kind::alloc, Category::logits_and_loss);
+  const auto asked = first(TapeEvent::Kind::workspace, Category::workspace);
+  ASSERT_NE(asked, run.backward.end());
+  EXPECT_LT(tile, asked);
+  EXPECT_EQ(std::count_if(run.backward.begin(), asked,
+                          [&](const TapeEvent& e) {
+                            return e.kind == TapeEvent::Kind::free && e.id == tile->id;
+                          }),
+            0);
 }
 
 }  // namespace
