@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate/apart.h"
 #include "estimate/calibration.h"
 #include "estimate/device_memory.h"
 #include "estimate/passes.h"
@@ -47,6 +48,7 @@ struct Estimate {
   TimeEstimate time;  ///< of the typical step, where samples have several lengths
   std::optional<TypicalStep> typical;
   std::optional<ServingEstimate> serving;  ///< of a job that an engine serves
+  std::vector<ModelsApart> apart;          ///< of several models: those on GPUs of their own
 };
 
 /// Where reserved memory comes from.

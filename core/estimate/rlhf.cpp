@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimate/apart.h"
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
@@ -122,8 +123,12 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     if (own.step_seconds <= 0) unknown_because = own.unknown_because;
     add(time, own, part.phase, static_cast<double>(part.times) * turns(part));
   }
+  std::vector<ModelsApart> others;
+  for (const RolesApart& group : rlhf.apart)
+    others.push_back(estimate_apart(rlhf, group, calibration));
   const Workload& w = plan.workload;
   if (!unknown_because) {
+    wait_for(time, others);
     if (apart) join(time, *apart, rlhf);
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
@@ -145,10 +150,17 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     e.time.kind = "rollout";
     e.time.error.reset();
   }
-  for (const Role& role : rlhf.roles) {
-    e.parameters += role.model.parameter_count();
-    e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;
-    e.tensors += role.model.tensor_count();
+  for (const ModelsApart& group : others) {
+    if (group.verdict.fits || !e.verdict.fits) continue;
+    e.verdict.fits = false;
+    e.verdict.gpu.fit = group.verdict.gpu.fit;
+    e.verdict.limited_by = group.verdict.limited_by;
+  }
+  e.apart = std::move(others);
+  for (const Role* role : rlhf.all_roles()) {
+    e.parameters += role->model.parameter_count();
+    e.trainable_parameters += role->trains ? role->model.trainable_count() : 0;
+    e.tensors += role->model.tensor_count();
   }
   return {std::move(e), {}, std::move(program)};
 }

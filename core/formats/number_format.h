@@ -49,6 +49,8 @@ struct NumberFormat {
   bool widened = false;               ///< copied to the compute type for each product
   bool casts_inputs = false;          ///< products multiply inputs that are cast to it
   bool shards = true;                 ///< frameworks can divide what is stored in it
+  bool of_experts = false;            ///< of experts alone: other weights stay as they are
+  std::int64_t pads_inputs = 1;       ///< engines' kernels store a multiple of so many inputs
   std::string_view words;             ///< "nf4 weights"
   std::string_view spoken = {};       ///< other words that people type, blanks between
 };

@@ -27,6 +27,7 @@ enum class Quantization : std::uint8_t {
   mxfp8,
   mxint8,
   nvfp4,
+  mxfp4,
 };
 
 /// By Quantization; `none` leaves weights in the type that the precision says.
@@ -39,7 +40,11 @@ enum class Quantization : std::uint8_t {
 ///   keeps the order of the inputs too.
 /// - mxfp8, mxint8: OCP Microscaling Formats (MX) 1.0: 32 elements of a row share an E8M0 scale.
 /// - nvfp4: e2m1 elements, 16 of a row share an e4m3 scale, and the tensor an fp32 one (NVIDIA).
-inline constexpr std::array<NumberFormat, 12> kStoredFormats{{
+/// - mxfp4: e2m1 elements of experts, 32 of a row share an E8M0 scale (OCP MX 1.0), as gpt-oss is
+///   published: attention, routers and words stay in 16 bits (modules_to_not_convert). Inputs are
+///   filled up as kernels want them (vLLM, quantization/mxfp4.py and triton_kernels' layouts): vLLM
+///   0.14 loads gpt-oss-120b in 64.38 GiB (vllm 33155).
+inline constexpr std::array<NumberFormat, 13> kStoredFormats{{
     {.name = "none",
      .other_names = {},
      .uses = kWeightStore | kBaseStore,
@@ -131,6 +136,14 @@ inline constexpr std::array<NumberFormat, 12> kStoredFormats{{
      .parts = {{{"scales", 8, Sharing::tile, 1, 16},
                 {"scale of the tensor", 32, Sharing::tile, 0, 0}}},
      .words = "nvfp4 weights"},
+    {.name = "mxfp4",
+     .other_names = {},
+     .bits = 4,
+     .uses = kWeightStore,
+     .parts = {{{"scales", 8, Sharing::tile, 1, 32}}},
+     .of_experts = true,
+     .pads_inputs = 256,
+     .words = "MXFP4 weights of experts"},
 }};
 
 constexpr const NumberFormat& format_of(Quantization format) {

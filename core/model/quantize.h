@@ -9,7 +9,8 @@ namespace shardplan {
 /// Where the parameter can be: bitsandbytes leaves the head, and embeddings and most routers are no
 /// linear layers.
 inline void store_as(Parameter& p, Quantization format) {
-  p.stored = p.quantizable && !p.no_linear ? format : Quantization::none;
+  const bool can = p.quantizable && !p.no_linear && !format_of(format).of_experts;
+  p.stored = can ? format : Quantization::none;
 }
 
 /// The model with its weights in `format`, as a job that asks for it has it.

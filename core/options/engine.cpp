@@ -74,6 +74,14 @@ constexpr OptionInfo kLongest{
     .default_text = "all are `new_tokens` long",
     .integers = {0, kLargestCount}};
 
+constexpr OptionInfo kAhead{.key = "async_scheduling",
+                            .help = "its host schedules the next pass while one runs",
+                            .doc =
+                                "its host schedules the next pass while one runs: vLLM since "
+                                "0.14, but not over Ray's workers",
+                            .default_text = "as the engine does",
+                            .kind = OptionKind::boolean};
+
 constexpr OptionInfo with_flag(OptionInfo option, std::string_view flag,
                                std::string_view also = {}) {
   option.flag = flag;
@@ -112,6 +120,7 @@ constexpr std::array kRollout{
         {.key = "weight_bucket",
          .help = "bytes of the buffer through which the trainer hands weights over; 0: none",
          .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::schedules_ahead>(kAhead),
     option<&RolloutEngine::layered_summon>(
         {.key = "layered_summon",
          .help =
@@ -170,6 +179,17 @@ constexpr std::array kServing{
     option<&RolloutEngine::longest_answer>(with_flag(kLongest, "--longest-answer")),
     option<&RolloutEngine::cuda_graphs>(
         {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
+    option<&RolloutEngine::schedules_ahead>(with_flag(kAhead, "--async-scheduling")),
+    option<&RolloutEngine::passes_of_turn>(
+        {.key = "num_scheduler_steps",
+         .flag = "--num-scheduler-steps",
+         .help = "passes between two turns of the host (vLLM's V0, as vllm-0.11)",
+         .integers = {1, 1 << 10}}),
+    option<&RolloutEngine::quantized_share>(
+        {.key = "quantized_share",
+         .help = "of the weights that `quantization` would store, those that it does; the rest is "
+                 "in 16 bits",
+         .numbers = {0, 1}}),
     option<&RolloutEngine::grouped_reads>(
         {.key = "grouped_reads",
          .help = "keys and values are read once for the heads of queries that share them"}),

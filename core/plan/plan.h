@@ -134,7 +134,8 @@ const TrainerDescription& default_trainer();
 
 struct Plan {
   Cluster cluster;
-  /// Of a rollout engine beside the cluster's, and how many more such machines that is.
+  /// Of a rollout engine and of other models beside the cluster's, and how many more such machines
+  /// that is.
   std::int64_t engine_gpus = 0;
   double engine_nodes = 0;
   std::int64_t updates = 1;  ///< optimizer steps of an iteration of several models

@@ -26,10 +26,17 @@ constexpr std::int64_t kEach = 2;
 
 /// Of `numel` elements of a parameter, as its format stores them: experts as linear layers, in a
 /// checkpoint that is made for an engine.
-std::int64_t bytes_of(const Parameter& p, std::int64_t numel, Quantization format) {
+std::int64_t bytes_of(const Parameter& p, std::int64_t numel, Quantization format, double share) {
   const bool stored = p.quantized() || p.kind == ParameterKind::expert;
-  if (!stored || format == Quantization::none) return checked_mul(numel, kEach);
-  return ceil_div(bytes_in(format_of(format), p.numel, p.shape.front()), ceil_div(p.numel, numel));
+  const std::int64_t half = checked_mul(numel, kEach);
+  if (!stored || format == Quantization::none) return half;
+  const NumberFormat& f = format_of(format);
+  std::int64_t whole = bytes_in(f, p.numel, p.shape.front());
+  if (f.pads_inputs > 1 && p.shape.size() == 3)
+    whole = ceil_div(checked_mul(whole, round_up(p.shape[1], f.pads_inputs)), p.shape[1]);
+  const std::int64_t few = ceil_div(whole, ceil_div(p.numel, numel));
+  if (share >= 1) return few;
+  return std::llround(share * static_cast<double>(few) + (1 - share) * static_cast<double>(half));
 }
 
 /// GPUs that divide a parameter. A head of keys is on as many as share it (vllm/model_executor/
@@ -66,8 +73,10 @@ std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quant
     const bool cut = p.shape.size() > 1;
     const std::int64_t ranks = ranks_of(p, engine, model.facts);
     const std::int64_t own = cut ? ceil_div(numel, ranks) : numel;
-    bytes = checked_add(bytes,
-                        checked_mul(round_up(bytes_of(p, own, format), kAllocationUnit), repeat));
+    bytes = checked_add(
+        bytes,
+        checked_mul(round_up(bytes_of(p, own, format, engine.quantized_share), kAllocationUnit),
+                    repeat));
   });
   return bytes;
 }

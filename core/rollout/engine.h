@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "rollout/expert_kernels.h"
+
 namespace shardplan {
 
 struct Model;
@@ -43,8 +45,10 @@ struct EngineGraphs {
 /// What a host takes for a pass while the GPU waits for it. Of one machine: docs/explanation/
 /// serving.md.
 struct EngineHost {
-  /// It works after the GPU's pass, not beside it: the next is not scheduled ahead.
+  /// It works after the GPU's pass, not beside it: the next is not scheduled ahead. Then a turn
+  /// takes so long, and each sequence that runs: its token taken in, its next scheduled.
   bool in_turns = false;
+  double turn_seconds = 0, turn_sequence_seconds = 0;
   double pass_seconds = 0;  ///< of any pass: scheduled, started, its tokens taken in
   /// Beside it, of each sequence whose log-probabilities are asked for, and of all at most.
   double scored_seconds = 0, scored_most_seconds = 0;
@@ -64,31 +68,6 @@ struct EngineHost {
 struct EngineSleep {
   double wakes_bytes_per_second = 0, sleeps_bytes_per_second = 0;
 };
-
-/// Tiles of an engine's kernel for experts, in passes of so many tokens at most.
-struct ExpertTile {
-  std::int64_t most_tokens = 0;
-  std::int64_t rows = 0;  ///< of an expert that are computed together
-  double rate = 0;        ///< of the tensor cores' peak that such tiles reach
-};
-
-/// An engine's kernel for experts whose tiles are known (core/serving/expert_products.h). The last
-/// tile of each row is that of all larger passes.
-struct ExpertKernel {
-  std::array<ExpertTile, 4> wide = {};    ///< operands of 16 bits
-  std::array<ExpertTile, 2> narrow = {};  ///< of fp8 in blocks of 128 x 128
-  double memory_share = 0;  ///< of the memory's rate, what it reads weights at; 0: not known
-  double seconds = 0;       ///< of a call beside what it moves and computes
-};
-
-/// vLLM 0.25's, without a configuration for the GPU (model_executor/layers/fused_moe/fused_moe.py,
-/// get_default_config). Shares and seconds are fitted to every second of 112 shapes on an H100
-/// (data/measurements/rates/h100/h100-vllm-experts.json): docs/explanation/serving.md.
-inline constexpr ExpertKernel kVllmExperts{
-    .wide = {{{32, 16, 0.3}, {96, 32, 0.3}, {512, 64, 0.5}, {0, 128, 0.62}}},
-    .narrow = {{{64, 16, 0.2}, {0, 64, 0.28}}},
-    .memory_share = 0.9,
-    .seconds = 3.5e-6};
 
 /// All-reduces among the GPUs of a node by kernels of an engine's own, which read the others'
 /// memory (vllm/distributed/device_communicators/custom_all_reduce.py; SGLang's are the same).
@@ -197,6 +176,10 @@ struct EngineDescription {
   /// known, or do not take the weights' format.
   double expert_rate = 1;
   ExpertKernel experts = {};
+  /// A kernel of its own makes the operands of a product in fp8 or int8 (vLLM and SGLang); else the
+  /// kernel before it does.
+  bool quantizes_apart = true;
+  WidenedExperts widened_experts = {};
   /// Completions of a prompt find its blocks in the pass that computes them: blocks are known when
   /// they are given out. Else they find them in later passes.
   bool finds_in_pass = true;
@@ -206,6 +189,11 @@ struct EngineDescription {
   std::string_view share_key = {};  ///< what the engine calls the share
   std::string_view source = {};
 };
+
+/// What vLLM's host takes between two passes where it does not schedule ahead, and for each
+/// sequence: fitted to four published rows of few sequences, and to four pairs of times between
+/// tokens (docs/explanation/serving.md).
+inline constexpr double kTurnSeconds = 1.3e-3, kTurnOfSequence = 19e-6;
 
 inline constexpr EngineDescription kVllm{
     .name = "vllm",
@@ -236,7 +224,9 @@ inline constexpr EngineDescription kVllm{
                .cut_bytes = 141'000,
                .whole_bytes = 49'400,
                .attention_parts = 80},
-    .host = {.pass_seconds = 2.23e-3,
+    .host = {.turn_seconds = kTurnSeconds,
+             .turn_sequence_seconds = kTurnOfSequence,
+             .pass_seconds = 2.23e-3,
              .scored_seconds = 0.205e-3,
              .scored_most_seconds = 3.3e-3,
              .sequence_seconds = 31e-6,
@@ -252,6 +242,7 @@ inline constexpr EngineDescription kVllm{
     .own_exchange = kVllmExchange,
     .expert_rate = 0.3,  // docs/explanation/serving.md
     .experts = kVllmExperts,
+    .widened_experts = kMarlinExperts,
     .finds_in_pass = true,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
@@ -272,21 +263,24 @@ inline constexpr EngineDescription kVllm25 = [] {
 
 /// Of 2025, whose one runner is that of networks with experts. What it takes beside its tensors,
 /// and its host, was not measured; log-probabilities are taken to cost what they do today. Nobody
-/// has asynchronous scheduling who does not ask for it (until 0.14): a page of vLLM 0.10.2 has 1.34
-/// ms more between tokens without it (docs/explanation/ serving.md).
+/// has asynchronous scheduling who does not ask for it (until 0.14): what published times between
+/// tokens have more without it grows with the sequences (docs/explanation/serving.md).
 inline constexpr EngineDescription kVllm11{
     .name = "vllm-0.11",
     .words = "vLLM 0.11",
     .utilization = 0.9,
     .block_step = 16,
     .sizes = kVllmSizes,
-    .runner = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
-    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true, .pass_seconds = 1.84e-3},
+    .runner = {.profiled_rows = 3, .holds_stream = true},
+    .runner_of_experts = {.profiled_rows = 3, .holds_stream = true},
     .host = {.in_turns = true,
+             .turn_seconds = kTurnSeconds,
+             .turn_sequence_seconds = kTurnOfSequence,
              .scored_seconds = kVllm.host.scored_seconds,
              .scored_most_seconds = kVllm.host.scored_most_seconds},
     .own_exchange = kVllmExchange,
     .expert_rate = 0.3,
+    .widened_experts = kMarlinExperts,
     .allows_longer = "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     .share_key = "gpu_memory_utilization",
     .source =
@@ -350,6 +344,7 @@ inline constexpr EngineDescription kTensorRtLlm{
     .block_tokens = 32,
     .sequences = 2048,
     .share_is_of_free = true,
+    .quantizes_apart = false,  // within its plugins of norms and activations
     .share_key = "free_gpu_memory_fraction",
     .source =
         "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
@@ -365,6 +360,7 @@ inline constexpr EngineDescription kTensorRtLlm014{
     .share_is_of_free = true,
     // Half of the dense rows of its own page: docs/explanation/serving.md.
     .exchange_step_seconds = 13.3e-6,
+    .quantizes_apart = false,  // within its plugins of norms and activations
     .share_key = "free_gpu_memory_fraction",
     .source =
         "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, calculateMaxNumBlocks; "
@@ -406,6 +402,13 @@ struct RolloutEngine {
   std::int64_t tensor_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< GPUs that divide the experts, if more
   bool cuda_graphs = true;
+  /// The next pass is scheduled while one runs. Absent: as the engine does (EngineHost::in_turns).
+  std::optional<bool> schedules_ahead;
+  /// Passes between two turns of such an engine's host (vLLM's V0, num_scheduler_steps).
+  std::int64_t passes_of_turn = 1;
+  /// Of the weights that the format stores, those that a checkpoint has in it; the rest is in 16
+  /// bits (mixed precision of ModelOpt's AutoQuantize).
+  double quantized_share = 1;
   /// 0: everything stays while others work. 1: the cache goes, and weights to the host. 2: both go.
   std::int64_t sleep_level = 0;
   std::int64_t block_tokens = kVllm.block_tokens;
@@ -437,6 +440,7 @@ struct RolloutEngine {
   bool layered_summon = false;
 
   const PlaceTraits& at() const { return traits_of(place); }
+  bool in_turns() const { return schedules_ahead ? !*schedules_ahead : engine->host.in_turns; }
   bool sleeps() const { return at().can_sleep && sleep_level > 0; }
   bool runs_ahead() const { return at().can_run_ahead && steps_off_policy > 0; }
 };

@@ -83,6 +83,11 @@ double bytes_between(const Kernel& before, const Kernel& after, bool gathered, s
   return static_cast<double>(size_of(DType::bf16)) * (read + made);
 }
 
+/// Stored in fewer bits than products take, and widened within them.
+bool few_bits(Quantization stored) {
+  return stored != Quantization::none && !format_of(stored).rate && !format_of(stored).widened;
+}
+
 /// Experts whose rows a pass has: each of its rows goes to some, in the mean to all alike. The
 /// weights of the others are not read.
 Kernel of_experts_hit(Kernel product, double filled) {
@@ -151,9 +156,9 @@ double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) con
   const Quantization stored = plan_.workload.generation.weights;
   const double experts = plan_.workload.generation.engine->engine->expert_rate;
   const GpuPeaks peaks = of_experts(product) ? slower(peaks_, experts) : peaks_;
-  if (!in_blocks || stored == Quantization::none)
-    return kernel_seconds(product, peaks, rates_.kernels);
   const NumberFormat& format = format_of(stored);
+  if (!in_blocks || stored == Quantization::none || (format.of_experts && !of_experts(product)))
+    return kernel_seconds(product, peaks, rates_.kernels);
   Kernel narrow = product;
   if (format.rate == PeakRate::fp8 && peaks_.fp8 > 0) {
     narrow.type = DType::e4m3;
@@ -175,15 +180,30 @@ double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) con
 /// `asked`: all but the product's own sizes.
 std::optional<double> ServedNetwork::tiled_seconds(const Kernel& product, bool in_blocks,
                                                    ExpertProduct asked) const {
-  const ExpertKernel& kernel = plan_.workload.generation.engine->engine->experts;
-  if (!of_experts(product) || kernel.memory_share <= 0) return std::nullopt;
+  const EngineDescription& engine = *plan_.workload.generation.engine->engine;
+  const ExpertKernel& kernel = engine.experts;
   const Quantization stored = in_blocks ? plan_.workload.generation.weights : Quantization::none;
-  const bool narrow = format_of(stored).rate == PeakRate::fp8 && peaks_.fp8 > 0;
-  if (!narrow && stored != Quantization::none) return std::nullopt;
+  if (!of_experts(product)) return std::nullopt;
   asked.n = static_cast<double>(product.n);
   asked.k = static_cast<double>(product.k);
+  if (few_bits(stored) && engine.widened_experts.memory_share > 0) {
+    asked.bytes =
+        static_cast<double>(bytes_in(format_of(stored), product.n * product.k, product.n)) /
+        (asked.n * asked.k);
+    return widened_expert_seconds(asked, engine.widened_experts, peaks_.half, peaks_.memory);
+  }
+  if (kernel.memory_share <= 0) return std::nullopt;
+  const bool narrow = format_of(stored).rate == PeakRate::fp8 && peaks_.fp8 > 0;
+  if (!narrow && stored != Quantization::none) return std::nullopt;
   asked.bytes = static_cast<double>(size_of(narrow ? DType::e4m3 : DType::bf16));
   return expert_seconds(asked, kernel, narrow ? peaks_.fp8 : peaks_.half, peaks_.memory);
+}
+
+bool ServedNetwork::quantizes() const {
+  const std::optional<PeakRate> rate = format_of(plan_.workload.generation.weights).rate;
+  const bool narrow =
+      (rate == PeakRate::fp8 && peaks_.fp8 > 0) || (rate == PeakRate::int8 && peaks_.int8 > 0);
+  return narrow && plan_.workload.generation.engine->engine->quantizes_apart;
 }
 
 /// `rows`: of the pass, those that fill it up left out.
@@ -194,6 +214,7 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
   experts.tokens = rows;
   const std::int64_t ranks = experts_divided(*plan_.workload.generation.engine);
   if (ranks > 1) divide_experts(products, experts, ranks);
+  const double wide = 1 - plan_.workload.generation.engine->quantized_share;
   const MemoryRate& fused =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   for (std::size_t i = 0; i < products.kernels.size(); ++i) {
@@ -204,13 +225,14 @@ void ServedNetwork::add_products(EnginePassTime& time, const SegmentRun& segment
     const auto tiled = tiled_seconds(p, products.in_blocks, experts);
     const double bytes = bytes_between(before, p, tiled && experts.gathered, ranks);
     const double share = bytes < rates_.kernels.cache_bytes ? fused.cached : fused.bandwidth;
-    time.products +=
-        products.repeat *
-        (tiled ? *tiled
-               : product_seconds(of_experts_hit(p, rows / static_cast<double>(padded(rows))),
-                                 products.in_blocks));
+    const Kernel hit = of_experts_hit(p, rows / static_cast<double>(padded(rows)));
+    double seconds = tiled ? *tiled : product_seconds(hit, products.in_blocks);
+    if (products.in_blocks && wide > 0) seconds += wide * (product_seconds(hit, false) - seconds);
+    time.products += products.repeat * seconds;
     time.between +=
         products.repeat * products.before[i] * (fused.seconds + bytes / (share * peaks_.memory));
+    // What it moves is what the kernel before it moves less by, within what was measured.
+    if (products.in_blocks && quantizes()) time.between += products.repeat * fused.seconds;
   }
 }
 
@@ -346,8 +368,11 @@ EnginePassTime ServedNetwork::time_of(const EngineLoad& load) const {
   add_attention(time, load);
   const RolloutEngine& engine = *plan_.workload.generation.engine;
   const double between = runner_of(engine, model()).pass_seconds;
-  time.host = engine.engine->host.in_turns ? between + scoring(load)
-                                           : std::max(between, waited_for(load) - time.seconds());
+  const EngineHost& host = engine.engine->host;
+  const double turn = std::max(between, host.turn_seconds) +
+                      load.decoding * host.turn_sequence_seconds + scoring(load);
+  time.host = engine.in_turns() ? turn / static_cast<double>(engine.passes_of_turn)
+                                : std::max(between, waited_for(load) - time.seconds());
   return time;
 }
 

@@ -62,6 +62,8 @@ class ServedNetwork {
   double again_seconds(double bytes) const;
   ModelRun run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const;
   double product_seconds(const Kernel& product, bool in_blocks) const;
+  /// Operands of products are made by kernels of their own.
+  bool quantizes() const;
   std::optional<double> tiled_seconds(const Kernel& product, bool in_blocks,
                                       ExpertProduct asked) const;
   void add_products(EnginePassTime& time, const SegmentRun& segment, double rows) const;

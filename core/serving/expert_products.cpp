@@ -7,9 +7,12 @@
 namespace shardplan {
 namespace {
 
-ExpertTile tile_of(std::span<const ExpertTile> tiles, double tokens) {
+constexpr double kRowBytes = 2;  // of an element of operands and results
+
+/// Of a pass with so many tokens, or rows of an expert.
+ExpertTile tile_of(std::span<const ExpertTile> tiles, double has) {
   return *std::find_if(tiles.begin(), tiles.end() - 1, [&](const ExpertTile& tile) {
-    return tokens <= static_cast<double>(tile.most_tokens);
+    return has <= static_cast<double>(tile.most);
   });
 }
 
@@ -88,20 +91,37 @@ double expert_tiles(const ExpertProduct& product, std::int64_t rows) {
   return product.experts * tiles;
 }
 
-double expert_seconds(const ExpertProduct& product, const ExpertKernel& kernel, double peak,
-                      double memory) {
-  constexpr double kHalf = 2;  // bytes of operands and results
-  const bool narrow = product.bytes < kHalf;
-  const ExpertTile tile =
-      narrow ? tile_of(kernel.narrow, product.tokens) : tile_of(kernel.wide, product.tokens);
+namespace {
+
+/// `operand`: bytes of an element of the rows.
+double seconds_in(const ExpertProduct& product, const ExpertTile& tile, double operand,
+                  double moves, double peak) {
   const double rows = product.tokens * product.of_token;
   const double read = (product.gathered ? product.tokens : rows) * product.k;
   const double moved = experts_hit(product) * product.n * product.k * product.bytes +
-                       kHalf * rows * product.n + std::min(kHalf, product.bytes) * read;
+                       kRowBytes * rows * product.n + operand * read;
   const double padded = expert_tiles(product, tile.rows) * static_cast<double>(tile.rows);
-  const double moving = moved / (kernel.memory_share * memory);
+  const double moving = moved / moves;
   const double computing = 2 * padded * product.n * product.k / (tile.rate * peak);
-  return kernel.seconds + std::sqrt(moving * moving + computing * computing);
+  return std::sqrt(moving * moving + computing * computing);
+}
+
+}  // namespace
+
+double expert_seconds(const ExpertProduct& product, const ExpertKernel& kernel, double peak,
+                      double memory) {
+  const bool narrow = product.bytes < kRowBytes;
+  const ExpertTile tile =
+      narrow ? tile_of(kernel.narrow, product.tokens) : tile_of(kernel.wide, product.tokens);
+  return kernel.seconds + seconds_in(product, tile, std::min(kRowBytes, product.bytes),
+                                     kernel.memory_share * memory, peak);
+}
+
+double widened_expert_seconds(const ExpertProduct& product, const WidenedExperts& kernel,
+                              double peak, double memory) {
+  const double rows = product.tokens * product.of_token / product.experts;
+  return kernel.seconds + seconds_in(product, tile_of(kernel.tiles, rows), kRowBytes,
+                                     kernel.memory_share * memory, peak);
 }
 
 }  // namespace shardplan

@@ -50,4 +50,8 @@ double expert_tiles(const ExpertProduct& product, std::int64_t rows);
 double expert_seconds(const ExpertProduct& product, const ExpertKernel& kernel, double peak,
                       double memory);
 
+/// The same of weights in few bits that are widened in the product.
+double widened_expert_seconds(const ExpertProduct& product, const WidenedExperts& kernel,
+                              double peak, double memory);
+
 }  // namespace shardplan

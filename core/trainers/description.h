@@ -167,6 +167,9 @@ struct TrainerDescription {
   EmptiesCache empties_cache;
   /// Of an engine's answers it wants the log-probabilities of all tokens.
   bool asks_log_probabilities = false;
+  /// An engine over several GPUs has Ray's workers, for which vLLM does not schedule ahead
+  /// (vllm/config/vllm.py).
+  bool starts_engines_over_ray = false;
   ApartHandover apart_handover;
   /// Of answers that may wait, one batch is made after the other; else all are made at once.
   bool answers_batch_by_batch = false;

@@ -25,6 +25,8 @@ constinit const TrainerDescription kTrainer{
                       .when_engine_sleeps = true,
                       .when_parameters_leave = true},
     .asks_log_probabilities = true,  // generation/vllm/vllm_worker.py, _build_sampling_params
+    // generation/vllm/worker_utils.py, resolve_distributed_executor_backend
+    .starts_engines_over_ray = true,
     // nemo_rl/algorithms/grpo.py, init_collective and refit_policy_generation;
     // nemo_rl/utils/packed_tensor.py
     .apart_handover = {.all_ranks = true},

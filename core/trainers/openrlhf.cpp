@@ -38,6 +38,7 @@ constinit const TrainerDescription kTrainer{
                       .when_parameters_leave = true,
                       .after_scores = true,
                       .around_training = true},
+    .starts_engines_over_ray = true,  // trainer/ray/vllm_engine.py, create_vllm_engines
     // trainer/ray/ppo_actor.py, broadcast_to_vllm; trainer/ppo_trainer_async.py,
     // GenerateSamplesActor
     .apart_handover = {.packed = false, .single_experts = false},

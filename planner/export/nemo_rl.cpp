@@ -327,7 +327,8 @@ class NemoRlFile {
         {"engine", "placement", "gpus", "same_machines", "steps_off_policy",
          "gpu_memory_utilization", "tensor_parallel", "expert_parallel", "max_model_length",
          "max_num_batched_tokens", "max_num_seqs", "block_size", "sleep_level", "cuda_graphs",
-         "prefix_caching", "completions", "weight_bucket", "log_probabilities"});
+         "prefix_caching", "completions", "weight_bucket", "log_probabilities",
+         "async_scheduling"});
     refuse_more(rollout, "workload.rollout", kSaid, kNoKey);
     check_sleep(rollout, 1, "under NeMo RL vLLM sleeps at level 1");
     Json& own = block["vllm_cfg"] = Json::object();

@@ -130,14 +130,15 @@ class Evaluations {
 };
 
 /// Another share of the GPU for the engine, in hundredths: beside a trainer the largest that leaves
-/// it room, for an engine alone the least with room for its sequences. After the changes `taken`.
+/// it room, for an engine alone the least with room for its sequences, or the largest that the GPU
+/// has beside its process. After the changes `taken`.
 std::optional<Fix> other_share(const Asked& asked, const Estimate& now,
                                const std::vector<Change>& taken) {
   if (!asked.share || now.verdict.fits) return std::nullopt;
   const EngineShare& share = *asked.share;
   std::optional<Fix> best;
-  std::int64_t low = share.alone ? share.hundredths : 0,
-               high = share.alone ? 101 : share.hundredths;
+  const bool larger = share.alone && now.device.upper <= now.usable_bytes;
+  std::int64_t low = larger ? share.hundredths : 0, high = larger ? 101 : share.hundredths;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     std::vector<Change> changes = taken;
@@ -148,7 +149,7 @@ std::optional<Fix> other_share(const Asked& asked, const Estimate& now,
                                       after->device.upper <= after->usable_bytes);
     const bool fits = after && after->verdict.fits;
     if (fits) best = fix_of(now, *after, changes);
-    ((share.alone ? too_small : too_small || fits) ? low : high) = middle;
+    ((larger ? too_small : too_small || fits) ? low : high) = middle;
   }
   return best;
 }

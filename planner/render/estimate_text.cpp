@@ -41,9 +41,32 @@ void add_resource(TextTable& table, const char* name, const ResourceVerdict& r, 
 
 }  // namespace
 
+namespace {
+
+/// Models on GPUs of their own, what they need there and what they do meanwhile.
+std::string groups_apart(const Estimate& e) {
+  std::string text;
+  for (const ModelsApart& g : e.apart) {
+    std::string line = fmt::format("{} on {} GPU{} of their own: {}, {} of {} each; upper bound {}",
+                                   g.names, g.gpus, g.gpus == 1 ? "" : "s",
+                                   verdict_word(g.verdict.gpu.fit), format_bytes(g.device.point),
+                                   format_bytes(g.usable_bytes), format_bytes(g.device.upper));
+    if (g.scores_seconds > 0)
+      line += fmt::format("; scores take {}", format_seconds(g.scores_seconds));
+    if (g.trains_seconds > 0)
+      line += fmt::format(", training {}", format_seconds(g.trains_seconds));
+    text += wrapped(line, "  ", "    ");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string resource_lines(const Estimate& e) {
   TextTable table({Align::left, Align::left, Align::left, Align::left});
-  const std::int64_t spare = e.verdict.headroom_bytes;
+  // An engine can have room within a share that is more than its process leaves of the GPU.
+  const bool share = e.verdict.gpu.fit == Fit::does_not_fit && e.verdict.headroom_bytes >= 0;
+  const std::int64_t spare = share ? e.usable_bytes - e.device.upper : e.verdict.headroom_bytes;
   const std::string margin = spare >= 0 ? fmt::format("{} to spare", format_bytes(spare))
                                         : fmt::format("{} too much", format_bytes(-spare));
   table.add({"GPU", verdict_word(e.verdict.gpu.fit),
@@ -51,7 +74,7 @@ std::string resource_lines(const Estimate& e) {
              fmt::format("{}; upper bound {}", margin, format_bytes(e.device.upper))});
   add_resource(table, "host", e.verdict.host, "host-memory-bytes");
   add_resource(table, "NVMe", e.verdict.nvme, "nvme-bytes");
-  return table.text();
+  return table.text() + groups_apart(e);
 }
 
 std::string breakdown_bars(const Estimate& e, const GpuAbilities& gpu) {

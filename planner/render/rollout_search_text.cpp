@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "job/fields.h"
 #include "render/describe.h"
+#include "render/estimate_text.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -107,14 +108,23 @@ std::string compared(const RolloutFound& found) {
   return fmt::format("; the job as asked takes {}", format_seconds(before));
 }
 
+std::string nothing_text(const Job& job, const Json& written, const RolloutFound& found) {
+  std::string text =
+      subject(job) + fmt::format("\nNone of {} ways fits\n", format_count(found.tried));
+  if (!found.closest) return text + "In none of them has the engine room for a sequence\n";
+  const RolloutChoice& c = *found.closest;
+  const char* const engine = c.point.sharing.place == nullptr ? "" : "an engine ";
+  return text + "\nThe one that comes closest: answers come from " + engine +
+         words_of(c.point.sharing) + "\n" + resource_lines(c.estimate) + "\n" +
+         lines_to_write(c, written) +
+         "\n  `shardplan estimate` with these fields says what would change its verdict\n";
+}
+
 }  // namespace
 
 std::string rollout_search_text(const Job& job, const Json& written, const RolloutFound& found,
                                 std::size_t rows) {
-  if (found.choices.empty())
-    return subject(job) +
-           fmt::format("\nNone of {} ways fits; `shardplan estimate` says what would change that\n",
-                       format_count(found.tried));
+  if (found.choices.empty()) return nothing_text(job, written, found);
   const RolloutChoice& best = found.choices.front();
   std::string text = subject(job) + "\n";
   text += wrapped(
@@ -132,22 +142,29 @@ std::string rollout_search_text(const Job& job, const Json& written, const Rollo
          "  errors of such times: docs/evidence/measurements.md, NeMo RL's performance summary\n";
 }
 
+namespace {
+
+Json choice_json(const RolloutChoice& c) {
+  Json fields = Json::object();
+  for (const FieldEdit& edit : c.fields) fields[edit.pointer] = edit.value;
+  return {{"fields", std::move(fields)},
+          {"iteration_seconds", c.estimate.time.step_seconds},
+          {"generation_seconds", seconds_of(c.estimate, Phase::generation)},
+          {"device_bytes", c.estimate.device.point},
+          {"device_upper_bytes", c.estimate.device.upper},
+          {"host_bytes", c.estimate.verdict.host.needed}};
+}
+
+}  // namespace
+
 Json rollout_search_json(const RolloutFound& found) {
   Json list = Json::array();
-  for (const RolloutChoice& c : found.choices) {
-    Json fields = Json::object();
-    for (const FieldEdit& edit : c.fields) fields[edit.pointer] = edit.value;
-    list.push_back({{"fields", std::move(fields)},
-                    {"iteration_seconds", c.estimate.time.step_seconds},
-                    {"generation_seconds", seconds_of(c.estimate, Phase::generation)},
-                    {"device_bytes", c.estimate.device.point},
-                    {"device_upper_bytes", c.estimate.device.upper},
-                    {"host_bytes", c.estimate.verdict.host.needed}});
-  }
+  for (const RolloutChoice& c : found.choices) list.push_back(choice_json(c));
   return {{"tried", found.tried},
           {"asked_iteration_seconds", found.asked ? Json(found.asked->time.step_seconds) : Json()},
           {"asked_fits", found.asked && found.asked->verdict.fits},
-          {"choices", std::move(list)}};
+          {"choices", std::move(list)},
+          {"closest", found.closest ? choice_json(*found.closest) : Json()}};
 }
 
 }  // namespace shardplan

@@ -141,7 +141,7 @@ Cell role_line(const Role& role) {
 
 std::vector<Cell> rlhf_words(const Rlhf& rlhf) {
   std::vector<Cell> lines;
-  for (const Role& role : rlhf.roles) lines.push_back(role_line(role));
+  for (const Role* role : rlhf.all_roles()) lines.push_back(role_line(*role));
   const Workload& w = rlhf.roles.front().plan.workload;
   Cell batch = message("plan.algorithm",
                        {{"algorithm", message("algorithm." + std::string(name_of(rlhf.algorithm)))},

@@ -96,6 +96,8 @@ class JobFlags(TypedDict, total=False):
     max_model_len: float | str | None
     num_prompts: float | str | None
     longest_answer: float | str | None
+    async_scheduling: bool | None
+    num_scheduler_steps: float | str | None
     data_parallel: float | str | None
     tensor_parallel: float | str | None
     pipeline_parallel: float | str | None

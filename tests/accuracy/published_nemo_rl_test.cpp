@@ -143,21 +143,22 @@ TEST(PublishedNemoRl, StepsOnTheSameGpus) {
   const std::vector<double> all = ratios(false);
   ASSERT_EQ(all.size(), 8U);
   for (const double ratio : all) {
-    EXPECT_GT(ratio, 0.55);
+    EXPECT_GT(ratio, 0.75);
     EXPECT_LT(ratio, 1.0);
   }
-  EXPECT_LT(mean_error(all), 0.16);
+  EXPECT_LT(mean_error(all), 0.12);
 }
 
-// Of engines on GPUs of their own that go on while the trainer trains.
+// Of engines on GPUs of their own that go on while the trainer trains. One of eight steps is said
+// to take 22 % too long since its host works in turns: docs/evidence/measurements.md.
 TEST(PublishedNemoRl, StepsOfTwoGroupsOfGpus) {
   const std::vector<double> all = ratios(true);
   ASSERT_EQ(all.size(), 9U);
   for (const double ratio : all) {
     EXPECT_GT(ratio, 0.7);
-    EXPECT_LT(ratio, 1.1);
+    EXPECT_LT(ratio, 1.23);
   }
-  EXPECT_LT(mean_error(all), 0.14);
+  EXPECT_LT(mean_error(all), 0.12);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Throughput of serving engines as published (data/published/serving.json), against what the
 // planner predicts. Constants were fitted to some of its rows: the time of vLLM 0.6 between two
-// passes, to six, judged by 57 rows of another source; a step of TensorRT-LLM 0.14's exchanges,
-// to 101, judged by the other rows of its page and by another version's 388; and the rate of
-// AITER's experts, to two of MI300X, judged by two of MI325X. Rows keep what was predicted before
-// they were compared. docs/evidence/measurements.md has the table.
+// passes, to six, judged by 57 rows of another source; that of 0.11, to four rows and eight times
+// between tokens; the rate of experts in 4 bits, to one time between tokens; a step of TensorRT-LLM
+// 0.14's exchanges, to 101, judged by the other rows of its page and by another version's 388; and
+// the rate of AITER's experts, to two of MI300X, judged by two of MI325X. Rows keep what was
+// predicted before they were compared. docs/evidence/measurements.md has the table.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -82,9 +83,8 @@ const std::map<std::string, double>& limits() {
       {"TensorRT-LLM 0.15, requests in a queue, 16 bits, over PCIe", 0.13},
       {"TensorRT-LLM 0.15, requests in a queue, fp8, experts, over PCIe", 0.07},
       {"TensorRT-LLM 0.15, requests in a queue, 16 bits, experts, over PCIe", 0.25},
-      // A kernel for 4 bits, sinks and windows are not modelled; 0.53 before the longest answer was
-      // waited for.
-      {"vLLM, chat requests in a queue, 4 bits, experts", 0.42},
+      // Attention with sinks is not modelled. As AWQ's weights, in tiles of 128 rows: 0.42.
+      {"vLLM, chat requests in a queue, 4 bits, experts", 0.30},
       {"TensorRT-LLM, static batches, fp8", 0.11},
       {"TensorRT-LLM, static batches, fp8, experts", 0.50},
       {"TensorRT-LLM, static batches, 16 bits", 0.09},
@@ -92,31 +92,33 @@ const std::map<std::string, double>& limits() {
       {"vLLM, requests in a queue, 16 bits", 0.22},
       {"vLLM, requests in a queue, fp8, experts", 0.05},
       {"vLLM, requests in a queue, 16 bits, experts", 0.21},
-      {"vLLM, few at once, 16 bits", 0.07},
+      {"vLLM, few at once, 16 bits", 0.04},
       // All-reduces as measured are shorter than was assumed: 0.08 and 0.18 before.
       {"vLLM, requests kept at once, 16 bits", 0.09},
-      {"vLLM, requests kept at once, fp8", 0.20},
+      {"vLLM, requests kept at once, fp8", 0.18},
       {"vLLM, static batches, 16 bits", 0.05},
       {"vLLM, static batches, 16 bits, experts", 0.04},
-      {"vLLM on MI300X, requests in a queue, fp8", 0.44},
-      {"vLLM on MI300X, static batches, fp8", 0.15},
+      // Before its host took longer the more sequences run: 0.44 and 0.15.
+      {"vLLM on MI300X, requests in a queue, fp8", 0.21},
+      {"vLLM on MI300X, static batches, fp8", 0.10},
       {"SGLang, requests in a queue, fp8", 0.17},
       {"SGLang, one sequence, 16 bits", 0.15},
-      {"SGLang, one sequence, fp8", 0.10},
+      {"SGLang, one sequence, fp8", 0.085},
       {"vLLM, one sequence, 16 bits", 0.09},
       {"vLLM, one sequence, 4 bits", 0.14},
       {"TensorRT-LLM in MLPerf, all at the start, fp8", 0.14},
       // Requests in work as the results' logs say; taken to be as many as fit: 0.31 before.
       {"TensorRT-LLM in MLPerf, requests that come, fp8", 0.16},
-      // Passes in turns with the host, as of vLLM 0.11: 0.05 before.
-      {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8", 0.051},
+      // vLLM's V0 engine, as its settings say: read as 0.11's in turns 0.051, without them 0.05. A
+      // kernel more for each product in fp8 takes the rest.
+      {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8", 0.056},
       // As many as fit: 0.04. With those of the logs the row of MI300X is 11 % off.
       {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8", 0.065},
-      {"vLLM in MLPerf, all at the start, fp8", 0.55},
-      {"vLLM in MLPerf, requests that come, fp8", 0.46},  // 0.96 as full as offline
+      {"vLLM in MLPerf, all at the start, fp8", 0.40},
+      {"vLLM in MLPerf, requests that come, fp8", 0.37},  // 0.96 as full as offline
       // Of prompts as long as two of three data sets' samples say; as long as answers: 1.47 before.
-      {"TensorRT-LLM in MLPerf, all at the start, fp8, experts", 0.40},
-      {"TensorRT-LLM in MLPerf, requests that come, fp8, experts", 0.38},
+      {"TensorRT-LLM in MLPerf, all at the start, fp8, experts", 0.32},
+      {"TensorRT-LLM in MLPerf, requests that come, fp8, experts", 0.30},
       {"vLLM on MI300X and MI325X in MLPerf, all at the start, fp8, experts", 0.10},
       {"vLLM on MI300X and MI325X in MLPerf, requests that come, fp8, experts", 0.03},
   };
@@ -164,10 +166,10 @@ TEST(PublishedServing, ThroughputByFamily) {
   RecordProperty("held out", held_out.words());
   RecordProperty("prompts assumed", mlperf.words());
   RecordProperty("all, prompts assumed or not", together.words());
-  EXPECT_LE(all.mean(), 0.133) << all.words();
-  EXPECT_LE(as_stated.mean(), 0.19) << as_stated.words();
+  EXPECT_LE(all.mean(), 0.122) << all.words();
+  EXPECT_LE(as_stated.mean(), 0.156) << as_stated.words();
   EXPECT_EQ(mlperf.rows, 24U);
-  EXPECT_LE(mlperf.mean(), 0.21) << mlperf.words();
+  EXPECT_LE(mlperf.mean(), 0.18) << mlperf.words();
   for (const auto& [version, errors] : first) {
     RecordProperty(version + ", predicted first", errors.words());
     RecordProperty(version + ", as predicted since", since[version].words());
@@ -271,14 +273,27 @@ TEST(PublishedServing, RefusesWhatItDoesNotModel) {
 // Over several GPUs these were refused when their rows were compared: Falcon, GLM-4.5, GPT-OSS. As
 // answers first came, all as long as the mean, GLM-4.5 was up to six times too fast. One sum over
 // GPUs for experts that all tokens take, which had two, made rows of 16 bits 4 and 6 points faster.
+// A thousand chat requests, whose answers end by themselves: 0.41 as first predicted with the
+// longest waited for, 0.23 with experts in 4 bits as others are.
+TEST(PublishedServing, ChatRequests) {
+  Errors chats;
+  for (const Row& row : rows()) {
+    if (row.longest == 0) continue;
+    chats.add(estimated(row).serving->tokens_per_second / row.tokens_per_second - 1);
+  }
+  RecordProperty("chats", chats.words());
+  EXPECT_EQ(chats.rows, 15U);
+  EXPECT_LE(chats.mean(), 0.15) << chats.words();
+}
+
 TEST(PublishedServing, MissesWhatItRefusedBefore) {
   const std::map<std::string, double> most{
       {"TensorRT-LLM, static batches, 16 bits", 0.34},
       {"TensorRT-LLM, static batches, fp8", 0.46},
       {"SGLang, chat requests in a queue, 16 bits, experts", 0.13},
-      {"SGLang, chat requests in a queue, fp8, experts", 0.15},
-      {"vLLM, chat requests in a queue, 16 bits, experts", 0.16},
-      {"vLLM, chat requests in a queue, 4 bits, experts over GPUs", 0.39},
+      {"SGLang, chat requests in a queue, fp8, experts", 0.13},
+      {"vLLM, chat requests in a queue, 16 bits, experts", 0.13},
+      {"vLLM, chat requests in a queue, 4 bits, experts over GPUs", 0.23},
       {"vLLM, chat requests in a queue, fp8, experts", 0.05}};
   std::map<std::string, Errors> families;
   for (const Row& row : rows())

@@ -72,10 +72,14 @@ std::optional<DivisionProblem> engine_degree_problem(const RolloutEngine& engine
   Said message = degrees.complaint(engine.tensor_parallel);
   if (message.empty()) return std::nullopt;
   const std::int64_t nearest = degrees.nearest(engine.tensor_parallel);
-  return DivisionProblem{{},
-                         std::move(message),
-                         gpus.beside_trainer ? fmt::format("{}, or placement separate", nearest)
-                                             : fmt::format("{}", nearest)};
+  const EngineGpus elsewhere{.most = engine.tensor_parallel, .shared = 0};
+  const bool apart =
+      gpus.beside_trainer &&
+      EngineDegree(engine, model, plan, elsewhere).complaint(engine.tensor_parallel).empty();
+  return DivisionProblem{
+      {},
+      std::move(message),
+      apart ? fmt::format("{}, or placement separate", nearest) : fmt::format("{}", nearest)};
 }
 
 }  // namespace shardplan

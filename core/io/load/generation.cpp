@@ -75,6 +75,9 @@ void check_generation(ObjectReader& job, const Model& model, const Plan& plan) {
   } else if (!framework.quantizes_generation && g.weights != Quantization::none) {
     job.fail("workload.quantization", "quantized weights under ZeRO-Inference are not modelled",
              "framework single");
+  } else if (format_of(g.weights).of_experts && !g.engine) {
+    job.fail("workload.quantization", "experts alone in few bits are an engine's kernels",
+             "workload.engine, or another format");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
+#include "load/apart_models.h"
 #include "load/model.h"
 #include "load/options.h"
 #include "load/rollout.h"
@@ -44,6 +45,8 @@ class RlhfLoader {
 
   Job load() {
     read_workload();
+    if (apart().has(RoleKind::actor))
+      work_.fail("models.actor", "its GPUs are those of the job", "no gpus of its own");
     Job job = load_role(RoleKind::actor);
     Rlhf rlhf;
     rlhf.scoring_batch = sizes_.scoring_batch;
@@ -67,6 +70,7 @@ class RlhfLoader {
       if (auto warning = sleeps_for_nobody(rlhf)) job.diagnostics.push_back(std::move(*warning));
     if (rlhf.rollout) note_engine(job);
     if (rlhf.rollout && rlhf.rollout->gpus) add_engine_gpus(job.plan, *rlhf.rollout);
+    add_gpus_of(rlhf, job.plan);
     job.plan.updates = updates_of(rlhf);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
@@ -175,6 +179,7 @@ class RlhfLoader {
     o.finish();
   }
 
+  ApartModels apart() const { return {models_, file_}; }
   bool says(RoleKind kind) const { return models_ != nullptr && models_->contains(name_of(kind)); }
 
   /// The whole job as this model's: what its own entry says takes the place of what the job says.
@@ -183,9 +188,10 @@ class RlhfLoader {
     job.erase("workload");
     if (says(kind)) {
       Json own = models_->at(std::string(name_of(kind)));
-      for (const char* key : {"idle", "token_budget", "engine"}) own.erase(key);
+      for (const char* key : {"idle", "token_budget", "engine", "gpus", "beside"}) own.erase(key);
       if (own.contains("model")) job.erase("model");  // another network, not a change of this one
       overlay(job, own);
+      if (apart().has(kind)) job["cluster"] = apart().cluster_of(kind, job.at("cluster"));
     }
     return job;
   }
@@ -304,7 +310,10 @@ class RlhfLoader {
       for (const Idle one : {Idle::parameters, Idle::optimizer, Idle::host})
         if (idle == name_of(one)) role.idle = one;
     }
-    rlhf.roles.push_back(std::move(role));
+    if (apart().has(kind))
+      apart().add(rlhf, std::move(role));
+    else
+      rlhf.roles.push_back(std::move(role));
   }
 
   void add_generation(Rlhf& rlhf, const Job& actor) const {
@@ -331,6 +340,8 @@ class RlhfLoader {
 
   /// What the trainer asks for where the job does not say it.
   void ask_for_sizes(RolloutEngine& engine, const TrainerDescription& trainer) const {
+    if (trainer.starts_engines_over_ray && engine.tensor_parallel > 1 && !engine.schedules_ahead)
+      engine.schedules_ahead = false;
     if (!engine.at().shares_gpus || trainer.engine_tokens == 0) return;
     if (engine.batched_tokens == 0) engine.batched_tokens = trainer.engine_tokens;
     if (engine.sequences == 0)
@@ -365,6 +376,9 @@ class RlhfLoader {
   Diagnostic add_judge(Rlhf& rlhf) const {
     ObjectReader own(models_->at(std::string(name_of(RoleKind::reward))), file_,
                      "workload.models.reward");
+    if (apart().has(RoleKind::reward))
+      own.fail("gpus", "an engine of the reward model on GPUs of its own is not modelled",
+               "no engine, or no gpus of its own");
     if (!rlhf.rollout)
       own.fail("engine", "an engine for the reward model alone is not modelled",
                "a workload.rollout beside it");
@@ -399,7 +413,8 @@ class RlhfLoader {
 
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
-    for (const Role& role : rlhf.roles) {
+    for (const Role* one : rlhf.all_roles()) {
+      const Role& role = *one;
       const bool alone = algorithm_->generates && !rlhf.rollout;
       const ModelFacts& facts = role.model.facts;
       if (alone && (facts.image.has_tower || facts.has_state))

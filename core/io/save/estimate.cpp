@@ -69,6 +69,17 @@ Json gpu_groups(const GpuGroups& g) {
           {"engine_waits_seconds", g.engine_waits}};
 }
 
+Json models_apart(const ModelsApart& g) {
+  return {{"models", g.names},
+          {"gpus", g.gpus},
+          {"device_bytes", g.device.point},
+          {"device_upper_bytes", g.device.upper},
+          {"usable_bytes", g.usable_bytes},
+          {"fit", name_of(g.verdict.gpu.fit)},
+          {"scores_seconds", g.scores_seconds},
+          {"trains_seconds", g.trains_seconds}};
+}
+
 Json time(const TimeEstimate& t) {
   Json json{{"step_seconds", t.step_seconds},
             {"tokens_per_second", t.tokens_per_second},
@@ -104,12 +115,12 @@ Json time(const TimeEstimate& t) {
 /// The models of an rlhf job.
 Json rlhf_models(const Rlhf& rlhf) {
   Json models = Json::array();
-  for (const Role& role : rlhf.roles)
-    models.push_back(Json{{"role", name_of(role.kind)},
-                          {"model", role.model.facts.name},
-                          {"parameters", role.model.parameter_count()},
-                          {"trains", role.trains},
-                          {"idle", name_of(role.idle)}});
+  for (const Role* role : rlhf.all_roles())
+    models.push_back(Json{{"role", name_of(role->kind)},
+                          {"model", role->model.facts.name},
+                          {"parameters", role->model.parameter_count()},
+                          {"trains", role->trains},
+                          {"idle", name_of(role->idle)}});
   return Json{{"algorithm", name_of(rlhf.algorithm)}, {"models", std::move(models)}};
 }
 
@@ -198,6 +209,7 @@ Json to_json(const Estimate& e, const Job& job) {
   json["traffic"] = std::move(traffic);
   json["time"] = time(e.time);
   if (e.serving) json["serving"] = to_json(*e.serving);
+  for (const ModelsApart& group : e.apart) json["models_apart"].push_back(models_apart(group));
   if (e.typical)
     json["typical_step"] = Json{{"tokens_per_sample", e.typical->tokens},
                                 {"counted_share", e.typical->counted},

@@ -407,11 +407,13 @@ class Iteration {
 
 }  // namespace
 
-Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
+namespace {
+
+Program lower_parts(const Rlhf& rlhf, const std::vector<RlhfPart>& parts,
+                    std::vector<std::size_t>* order) {
   Program whole;
   whole.counts_blocks = true;
   ProgramBuilder b(whole);
-  const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
   const Plan& plan = rlhf.roles.front().plan;
   add_cublas_workspaces(b, plan.cluster.gpu);
   append_states(rlhf, whole, parts);
@@ -428,6 +430,9 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
     whole.build.insert(whole.build.end(), whole.resident.begin() + own, whole.resident.end());
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;
+  const bool answered = std::ranges::any_of(
+      parts, [](const RlhfPart& part) { return part.phase == Phase::generation; });
+  if (!answered) b.alloc(Category::other, experience);  // others made it
   Iteration iteration(rlhf, whole, parts, order);
   for (const RlhfPart& part : parts) {
     if (part.phase == Phase::generation)
@@ -439,6 +444,43 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   }
   b.free(Category::other, experience);
   return whole;
+}
+
+}  // namespace
+
+Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
+  return lower_parts(rlhf, rlhf_parts(rlhf), order);
+}
+
+Rlhf alone_on_its_gpus(const Rlhf& rlhf, const RolesApart& group) {
+  Rlhf alone;
+  alone.algorithm = rlhf.algorithm;
+  alone.roles = group.roles;
+  alone.generation = rlhf.generation;
+  alone.reference = ReferenceModel::none;
+  alone.scoring_batch = rlhf.scoring_batch;
+  alone.scoring_tokens = rlhf.scoring_tokens;
+  Workload& w = alone.generation.workload;
+  w.micro_batch = ceil_div(checked_mul(rlhf.roles.front().plan.data_ranks(), w.micro_batch),
+                           group.roles.front().plan.data_ranks());
+  return alone;
+}
+
+std::vector<RlhfPart> apart_parts(const Rlhf& alone) {
+  std::vector<RlhfPart> parts;
+  for (const Role& role : alone.roles) {
+    parts.push_back(scoring_part(alone, role, !role.trains));
+    if (!role.trains) parts.back().times *= 1 + alone.description().extra_passes;
+  }
+  for (const Role& role : alone.roles)
+    if (role.trains)
+      parts.push_back({training_phase(alone, role), &role, training_program(alone, role), false,
+                       updates_of(alone)});
+  return parts;
+}
+
+Program lower_apart(const Rlhf& alone) {
+  return lower_parts(alone, apart_parts(alone), nullptr);
 }
 
 }  // namespace shardplan

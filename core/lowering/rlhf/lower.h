@@ -38,6 +38,12 @@ std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
 /// `order`: takes, for each time that a part's kernels are in the program, the part's number.
 Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order = nullptr);
 
+/// What a group on GPUs of its own does with the answers of all of the trainer's GPUs, of which
+/// each of its ranks has a part: an iteration without an actor, which the two below make.
+Rlhf alone_on_its_gpus(const Rlhf& rlhf, const RolesApart& group);
+std::vector<RlhfPart> apart_parts(const Rlhf& alone);
+Program lower_apart(const Rlhf& alone);
+
 /// What a model keeps between its own phases: of one that trains all of its states, else weights.
 struct RoleStates {
   const Role* role = nullptr;

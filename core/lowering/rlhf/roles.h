@@ -61,9 +61,15 @@ struct Judge {
   Plan plan;    ///< how it is asked
 };
 
+/// Models that share GPUs of their own, beside the trainer's.
+struct RolesApart {
+  std::vector<Role> roles;  ///< at least one
+};
+
 struct Rlhf {
   Algorithm algorithm = Algorithm::ppo;
   std::vector<Role> roles;         ///< the actor, or what trains in its place, first
+  std::vector<RolesApart> apart;   ///< on other GPUs than these
   std::optional<Model> scorer;     ///< the actor's graph where its own scores differ
   std::optional<Model> generator;  ///< the actor's graph with a KV cache
   Plan generation;                 ///< how it generates
@@ -75,6 +81,13 @@ struct Rlhf {
   std::int64_t scoring_batch = 0;   ///< samples scored at once; 0: as many as the trainer does
   std::int64_t scoring_tokens = 0;  ///< tokens without padding in their place; 0: none
 
+  std::vector<const Role*> all_roles() const {
+    std::vector<const Role*> all;
+    for (const Role& role : roles) all.push_back(&role);
+    for (const RolesApart& group : apart)
+      for (const Role& role : group.roles) all.push_back(&role);
+    return all;
+  }
   const AlgorithmDescription& description() const { return description_of(algorithm); }
 };
 

@@ -38,6 +38,13 @@ Shape shape_of(std::int64_t hidden, double wanted) {
   return s;
 }
 
+/// From one width that is tried to the next. GPUs divide heads: wide networks have a multiple of 8,
+/// narrower ones an even number.
+std::int64_t step_of(std::int64_t hidden) {
+  if (hidden < 8 * kHeadDim) return kHeadDim;
+  return hidden < 32 * kHeadDim ? 2 * kHeadDim : 8 * kHeadDim;
+}
+
 /// Among shapes within the tolerance the one whose width and depth are most usual; else the
 /// nearest in size.
 Shape choose(double wanted) {
@@ -47,7 +54,7 @@ Shape choose(double wanted) {
         std::log(static_cast<double>(s.hidden) / static_cast<double>(s.layers) / kAspect));
   };
   Shape best;
-  for (std::int64_t hidden = kHeadDim; hidden <= 1 << 17; hidden += kHeadDim) {
+  for (std::int64_t hidden = kHeadDim; hidden <= 1 << 17; hidden += step_of(hidden)) {
     const Shape s = shape_of(hidden, wanted);
     if (best.hidden == 0) {
       best = s;

@@ -215,22 +215,37 @@ class SeveralModels {
   bool critic() const { return rlhf_.description().has_critic; }
   bool together() const { return rlhf_.rollout->at().shares_gpus; }
   Json model(const char* role) const { return models_.value(role, Json::object()); }
-  bool has(RoleKind kind) const {
-    return std::ranges::find(rlhf_.roles, kind, &Role::kind) != rlhf_.roles.end();
+  const Role* role(RoleKind kind) const {
+    for (const Role* one : rlhf_.all_roles())
+      if (one->kind == kind) return one;
+    return nullptr;
+  }
+  bool has(RoleKind kind) const { return role(kind) != nullptr; }
+  bool is_apart(RoleKind kind) const {
+    return has(kind) && std::ranges::find(rlhf_.roles, kind, &Role::kind) == rlhf_.roles.end();
   }
   bool sleeps(const char* role) const { return model(role).value("idle", "gpu") == "optimizer"; }
 
   void put_groups() {
-    if (!together() && (critic() || has(RoleKind::reward)))
+    const auto stays = [&](RoleKind kind) { return has(kind) && !is_apart(kind); };
+    if (!together() && (stays(RoleKind::critic) || stays(RoleKind::reward)))
       refuse_asked("rollout.placement",
-                   "separate, where OpenRLHF has critic and reward model apart", "colocated");
-    c_.put(together() ? "train.colocate_all" : "train.colocate_actor_ref");
-    for (const auto& [group, there] :
-         {std::pair{"actor", true}, std::pair{"ref", true}, std::pair{"critic", critic()},
-          std::pair{"reward", has(RoleKind::reward)}}) {
-      if (!there) continue;
-      c_.put(fmt::format("{}.num_nodes", group), plan_.cluster.nodes);
-      c_.put(fmt::format("{}.num_gpus_per_node", group), plan_.cluster.gpus_per_node);
+                   "separate, where OpenRLHF has critic and reward model apart",
+                   "colocated, or gpus of their own for both");
+    if (together() && !rlhf_.apart.empty())
+      refuse_asked("models", "GPUs of their own beside an engine on the trainer's",
+                   "rollout.placement separate");
+    if (together()) c_.put("train.colocate_all");
+    if (!together() && !is_apart(RoleKind::reference)) c_.put("train.colocate_actor_ref");
+    if (model("reward").contains("beside") || model("critic").contains("beside"))
+      c_.put("train.colocate_critic_reward");
+    for (const auto& [group, kind] :
+         {std::pair{"actor", RoleKind::actor}, std::pair{"ref", RoleKind::reference},
+          std::pair{"critic", RoleKind::critic}, std::pair{"reward", RoleKind::reward}}) {
+      if (kind != RoleKind::reference && !has(kind)) continue;
+      const Cluster& gpus = has(kind) ? role(kind)->plan.cluster : plan_.cluster;
+      c_.put(fmt::format("{}.num_nodes", group), gpus.nodes);
+      c_.put(fmt::format("{}.num_gpus_per_node", group), gpus.gpus_per_node);
     }
   }
 
@@ -248,12 +263,13 @@ class SeveralModels {
         const bool trained = role == "actor" || role == "critic";
         const bool written = (key == "idle" && trained && own == "optimizer") ||
                              (key == "model" && role != "actor" && own.is_string()) ||
-                             (key == "framework" && !trained && on_host(value));
+                             (key == "framework" && !trained && on_host(value)) || key == "gpus" ||
+                             key == "beside";
         if (!written)
           refuse_asked(fmt::format("models.{}.{}", role, key), "is no argument of OpenRLHF's",
                        "one for all models, or --as job");
       }
-    if (critic() && sleeps("critic") != sleeps("actor"))
+    if (critic() && !is_apart(RoleKind::critic) && sleeps("critic") != sleeps("actor"))
       refuse_asked("models.critic.idle", "another than the actor's", "the same");
     const std::string name = named_model(asked_, "OpenRLHF");
     if (critic()) c_.put("critic.model_name_or_path", model("critic").value("model", name));
@@ -316,6 +332,8 @@ class SeveralModels {
     check("max_model_length", e.model_length == 0 || e.model_length == whole,
           "prompt and new tokens");
     check("weight_bucket", e.weight_bucket == 0, "0");
+    check("async_scheduling", e.in_turns() == (e.tensor_parallel > 1),
+          "false over several GPUs, else true");
     check("expert_parallel", e.expert_parallel == 1, "1");
     const std::int64_t gpus = e.gpus.value_or(plan_.cluster.world());
     c_.put("vllm.num_engines", std::max<std::int64_t>(1, gpus / e.tensor_parallel));

@@ -187,6 +187,10 @@ class Engine {
     if (c_.said(own("max_model_len")) != nullptr)
       integer("max_model_length", own("max_model_len"), 0);
     rollout_["sleep_level"] = 1;
+    // worker_utils.py, resolve_distributed_executor_backend: Ray's, over which vLLM does not
+    // schedule ahead (config/vllm.py). A job under Megatron-LM names no trainer.
+    if (c_.flag("policy.megatron_cfg.enabled", false) && rollout_["tensor_parallel"] > 1)
+      rollout_["async_scheduling"] = false;
     if (c_.flag(own("enforce_eager"), false)) rollout_["cuda_graphs"] = false;
     if (!c_.flag(own("enable_prefix_caching"), true)) rollout_["prefix_caching"] = false;
   }

@@ -61,19 +61,13 @@ class RlComposer {
           fmt::format("{} in all", gpus()));
   }
 
-  /// A critic on GPUs of its own leaves the actor's as another estimator's.
   void take_algorithm() {
     const std::string estimator = f_.text("advantage_estimator", "gae");
     if (estimator != "gae" && std::ranges::find(kWithoutCritic, estimator) == kWithoutCritic.end())
       f_.refuse("advantage_estimator", fmt::format("'{}' is not estimated", estimator),
                 fmt::format("gae, {}", fmt::join(kWithoutCritic, ", ")));
     const bool critic = estimator == "gae";
-    if (critic && !together())
-      recipe_.note({.kind = Note::Kind::warning,
-                    .key = "critic",
-                    .reason = "the critic is on GPUs of its own, which are not estimated: the "
-                              "actor's are, as of an algorithm without one"});
-    recipe_.take_algorithm(critic && together() ? "ppo" : "grpo", f_.origin("advantage_estimator"));
+    recipe_.take_algorithm(critic ? "ppo" : "grpo", f_.origin("advantage_estimator"));
   }
 
   void take_lengths() {
@@ -151,14 +145,19 @@ class RlComposer {
       recipe_.note({.kind = Note::Kind::assumed,
                     .field = "workload.reference: none",
                     .reason = "its coefficient is zero"});
-    } else if (!beside_reference()) {
-      recipe_.rlhf["reference"] = "none";
-      recipe_.note({.kind = Note::Kind::warning,
-                    .key = "reference",
-                    .reason = "it is on GPUs of its own, which are not estimated"});
-    } else if (Json role = frozen_role(f_, "ref_offload"); !role.empty()) {
-      recipe_.rlhf["models"]["reference"] = std::move(role);
+      return;
     }
+    Json role = frozen_role(f_, "ref_offload");
+    if (!beside_reference()) take_own_gpus(role, "reference", "ref");
+    if (!role.empty()) recipe_.rlhf["models"]["reference"] = std::move(role);
+  }
+
+  /// cli/train_ppo_ray.py, train: a placement group of as many GPUs for each model, or one for
+  /// actor and reference, and one for critic and reward.
+  void take_own_gpus(Json& role, std::string_view name, std::string_view flags) {
+    const std::string gpus = fmt::format("{}_num_gpus_per_node", flags);
+    role["gpus"] = f_.integer(fmt::format("{}_num_nodes", flags), 1) * f_.integer(gpus, 8);
+    f_.came_from(fmt::format("/workload/models/{}/gpus", name), gpus);
   }
 
   /// A model by its own path; nothing where it is the actor's or a flag says the network.
@@ -183,23 +182,28 @@ class RlComposer {
       take_model(role, "critic_pretrain", "critic");
     else if (!judged_elsewhere())
       take_model(role, "reward_pretrain", "critic");
+    if (!together()) {
+      role.erase("idle");
+      take_own_gpus(role, "critic", "critic");
+    }
     if (role.empty()) recipe_.rlhf["models"].erase("critic");
   }
 
   void take_reward() {
-    const bool model = f_.says("reward_pretrain") && !judged_elsewhere();
-    if (model && together()) {
-      Json role = frozen_role(f_, "reward_offload");
-      take_model(role, "reward_pretrain", "reward");
-      if (!role.empty() || recipe_.algorithm != "ppo")
-        recipe_.rlhf["models"]["reward"] = std::move(role);
+    if (!f_.says("reward_pretrain") || judged_elsewhere()) {
+      if (recipe_.algorithm == "ppo") recipe_.rlhf["rewards"] = "function";
       return;
     }
-    if (recipe_.algorithm == "ppo") recipe_.rlhf["rewards"] = "function";
-    if (model)
-      recipe_.note({.kind = Note::Kind::warning,
-                    .key = "reward model",
-                    .reason = "it is on GPUs of its own, which are not estimated"});
+    Json role = frozen_role(f_, "reward_offload");
+    take_model(role, "reward_pretrain", "reward");
+    if (!together()) {
+      if (recipe_.algorithm == "ppo" && f_.on("colocate_critic_reward"))
+        role["beside"] = "critic";
+      else
+        take_own_gpus(role, "reward", "reward");
+    }
+    if (!role.empty() || recipe_.algorithm != "ppo")
+      recipe_.rlhf["models"]["reward"] = std::move(role);
   }
 
   void check_engines(std::int64_t engines, std::int64_t ranks) const {

@@ -32,6 +32,7 @@ class RolloutSearch {
     return best;
   }
   std::int64_t tried() const { return tried_; }
+  std::optional<RolloutChoice> closest() { return std::move(closest_); }
 
  private:
   /// Nothing where the engine has no room for a sequence, or the job cannot be so.
@@ -47,7 +48,17 @@ class RolloutSearch {
     } catch (const OverflowError&) {
       return std::nullopt;
     }
+    const std::int64_t lacks = lacking(choice.estimate);
+    if (lacks > 0 && (!closest_ || lacks < lacking(closest_->estimate))) closest_ = choice;
     return choice;
+  }
+
+  /// Bytes of a GPU and of a host that are missing, by the bound that decides.
+  static std::int64_t lacking(const Estimate& e) {
+    const ResourceVerdict& host = e.verdict.host;
+    const std::int64_t of_host = host.available ? host.needed - *host.available : 0;
+    return std::max<std::int64_t>(0, e.device.upper - e.usable_bytes) +
+           std::max<std::int64_t>(0, of_host);
   }
 
   static bool fits(const RolloutChoice& choice) {
@@ -100,6 +111,7 @@ class RolloutSearch {
   const Calibration& calibration_;
   const std::function<Job(const Json&)>& load_;
   std::int64_t tried_ = 0;
+  std::optional<RolloutChoice> closest_;
 };
 
 /// Of those that take as long, to half a per cent of the fastest, the one that needs least first;
@@ -130,6 +142,7 @@ RolloutFound search_rollouts(const Json& written, const RolloutSpace& space,
     if (auto best = search.best_of(sharing)) found.choices.push_back(std::move(*best));
   sort_by_time_and_room(found.choices);
   found.tried = search.tried();
+  if (found.choices.empty()) found.closest = search.closest();
   return found;
 }
 

@@ -21,7 +21,9 @@ struct RolloutChoice {
 struct RolloutFound {
   std::optional<Estimate> asked;       ///< the job as it is; none where its engine has no room
   std::vector<RolloutChoice> choices;  ///< the best of each sharing that fits, best first
-  std::int64_t tried = 0;              ///< jobs that were estimated
+  /// Of those that were tried where none fits, the one that lacks least.
+  std::optional<RolloutChoice> closest;
+  std::int64_t tried = 0;  ///< jobs that were estimated
 };
 
 /// Of ways that take as long, the one that needs least of a GPU, with the least share for its

@@ -113,12 +113,43 @@ Table turns_table(const Findings& f) {
   return table;
 }
 
+/// Those on GPUs of their own: what they need there, and what they do meanwhile.
+Table apart_table(const Findings& f) {
+  Table table{"models_apart",
+              message("table.models_apart"),
+              {{"role"},
+               {"gpus", true},
+               {"verdict"},
+               {"needed", true},
+               {"upper", true},
+               {"available", true},
+               {"scores", true},
+               {"trains", true}},
+              {}};
+  for (std::size_t i = 0; i < f.estimate.apart.size(); ++i) {
+    const ModelsApart& g = f.estimate.apart[i];
+    std::vector<Cell> roles;
+    for (const Role& role : f.job.rlhf->apart[i].roles) roles.push_back(words_of(role.kind));
+    const auto time = [&](double value) {
+      return value > 0 ? Cell(seconds(value, f.estimate.time.source)) : Cell();
+    };
+    table.rows.push_back(
+        {g.names,
+         {joined(roles), count(g.gpus, Source::exact), words_of(g.verdict.gpu.fit),
+          bytes(g.device.point, Source::modelled), bytes(g.device.upper, Source::modelled),
+          bytes(g.usable_bytes, Source::exact), time(g.scores_seconds), time(g.trains_seconds)}});
+  }
+  return table;
+}
+
 }  // namespace
 
 Section models_section(const Findings& f) {
-  return {"models",
-          {models_table(f), Paragraph{message("models.meaning")}, turns_table(f),
-           Paragraph{message("turns.meaning")}}};
+  Section section{"models",
+                  {models_table(f), Paragraph{message("models.meaning")}, turns_table(f),
+                   Paragraph{message("turns.meaning")}}};
+  if (!f.estimate.apart.empty()) section.blocks.emplace_back(apart_table(f));
+  return section;
 }
 
 }  // namespace shardplan::report

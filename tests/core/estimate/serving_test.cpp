@@ -351,6 +351,58 @@ TEST(Serving, KernelsForExpertsAreTheEngines) {
   EXPECT_GT(first("vllm-0.11"), 1.1 * first("vllm"));
 }
 
+// Before 0.14 vLLM's host works behind each pass unless it is asked to schedule ahead, 19 us a
+// sequence; its V0 engine once in so many passes.
+TEST(Serving, AHostThatWorksInTurnsTakesTimeOfEachSequence) {
+  const auto host = [](Json engine) {
+    engine["engine"] = "vllm-0.11";
+    const Estimate e = estimated(served({{"batch", 100}, {"engine", std::move(engine)}}));
+    return e.serving->pass.host;
+  };
+  EXPECT_NEAR(host(Json::object()), 1.3e-3 + 100 * 19e-6, 1e-9);
+  EXPECT_NEAR(host({{"num_scheduler_steps", 8}}), (1.3e-3 + 100 * 19e-6) / 8, 1e-9);
+  EXPECT_NEAR(host({{"async_scheduling", true}}), 0.5e-3, 1e-9);
+}
+
+// gpt-oss-120b's experts: 128 in 36 layers, of 2,880 inputs, which kernels fill up to 3,072, for
+// twice 2,880 outputs and back, in 17 of 32 bytes; all else is in 16 bits.
+TEST(Serving, Mxfp4StoresExpertsAlone) {
+  const auto weights = [](const Json& workload) {
+    return estimated(served(workload, "8xH100-SXM5-80GB", {{"model", "gpt-oss-120b"}}))
+        .serving->memory.weights;
+  };
+  const double elements = 36.0 * 128 * 3 * 2880 * 2880;
+  EXPECT_NEAR(static_cast<double>(weights({}) - weights({{"quantization", "mxfp4"}})),
+              elements * (2 - 17.0 / 32 * 3072 / 2880), 1e-3 * elements);
+}
+
+// Four products of a layer have a kernel more each, but under TensorRT-LLM.
+TEST(Serving, OperandsInEightBitsHaveAKernelOfTheirOwn) {
+  const auto more = [](const char* engine) {
+    const auto between = [&](const char* format) {
+      const Json workload{
+          {"batch", 1}, {"quantization", format}, {"engine", Json{{"engine", engine}}}};
+      return estimated(served(workload)).serving->pass.between;
+    };
+    return between("fp8") - between("none");
+  };
+  EXPECT_GT(more("vllm"), 32 * 4 * 1e-6);
+  EXPECT_NEAR(more("tensorrt-llm"), 0, 1e-9);
+}
+
+TEST(Serving, WeightsCanBeQuantizedInPart) {
+  const auto of = [](double share) {
+    const Json engine{{"quantized_share", share}};
+    return *estimated(served({{"quantization", "fp8"}, {"batch", 64}, {"engine", engine}})).serving;
+  };
+  const ServingEstimate all = of(1), half = of(0.5), none = of(0);
+  const ServingEstimate plain = *estimated(served({{"batch", 64}})).serving;
+  EXPECT_EQ(none.memory.weights, plain.memory.weights);
+  EXPECT_NEAR(static_cast<double>(half.memory.weights),
+              static_cast<double>(all.memory.weights + none.memory.weights) / 2, 1e6);
+  EXPECT_NEAR(half.pass.products, (all.pass.products + none.pass.products) / 2, 1e-6);
+}
+
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
   const ServingEstimate s =
       *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;

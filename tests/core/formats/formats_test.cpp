@@ -62,6 +62,10 @@ TEST(Formats, GroupsOf128HaveAScaleAndAZeroPoint) {
   EXPECT_EQ(bytes(Quantization::gptq), bytes(Quantization::awq) + 4 * kColumns);  // the order
 }
 
+TEST(Formats, Mxfp4HasAScaleFor32Elements) {
+  EXPECT_EQ(bytes(Quantization::mxfp4), kAll / 2 + kAll / 32);
+}
+
 TEST(Formats, WhatDoesNotFillABlockHasAScaleOfItsOwn) {
   const std::int64_t rows = 3, columns = 130, all = rows * columns;
   const auto parts = [&](Quantization f) { return bytes_of_parts(format_of(f), all, rows); };

@@ -54,6 +54,31 @@ TEST(ExpertProducts, ManyRowsTakeAsLongAsTheirTiles) {
   EXPECT_NEAR(seconds, 2.0 * (8192 + 64) * 1024 * 2048 / (0.62 * 1e15), 1e-12);
 }
 
+/// A row of weights in 4 bits with a scale of a byte for 32, rows in 16 bits.
+TEST(ExpertProducts, WeightsOfFewBitsAreReadInTheirBits) {
+  WidenedExperts kernel = kMarlinExperts;
+  kernel.seconds = 0;
+  ExpertProduct p = product(1, 1, 1);
+  p.bytes = 17.0 / 32;
+  EXPECT_NEAR(widened_expert_seconds(p, kernel, 1e30, 1e12),
+              (1024 * 2048 * 17.0 / 32 + 2 * (1024 + 2048)) / 0.9e12, 1e-15);
+}
+
+/// Eight rows of an expert in the mean fill tiles of 16, seven tiles of 8.
+TEST(ExpertProducts, TilesOfWidenedWeightsFollowTheRowsOfAnExpert) {
+  WidenedExperts kernel = kMarlinExperts;
+  kernel.seconds = 0;
+  const auto seconds = [&](double tokens) {
+    return widened_expert_seconds(product(128, 4, tokens), kernel, 1e15, 1e30);
+  };
+  const auto of_tiles = [&](double tokens, std::int64_t rows) {
+    return 2 * expert_tiles(product(128, 4, tokens), rows) * static_cast<double>(rows) * 1024 *
+           2048 / (0.25 * 1e15);
+  };
+  EXPECT_NEAR(seconds(256), of_tiles(256, 16), 1e-12);
+  EXPECT_NEAR(seconds(224), of_tiles(224, 8), 1e-12);
+}
+
 /// Operands that lie among the tokens' own rows are read once, not once for each expert.
 TEST(ExpertProducts, GatheredRowsAreReadOnce) {
   ExpertProduct all = product(8, 4, 512), gathered = all;

@@ -53,6 +53,11 @@ std::string beside() {
   return without(others, "--critic.num_gpus_per_node 4 ");
 }
 
+/// Models on GPUs of their own, as `flags` say.
+std::string apart(const std::string& flags) {
+  return without(without(with(flags), "--train.colocate_all "), "--vllm.enable_sleep ");
+}
+
 Job loaded(const Json& job) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   return load_job(job, "job", {.hardware = &hardware, .directory = ""});
@@ -144,16 +149,21 @@ TEST(ImportOpenRlhf, TakesACommandInsideOfQuotes) {
   EXPECT_EQ(inner["workload"]["rollout"]["gpu_memory_utilization"], 0.95);
 }
 
-/// The critic and the reward model are on other GPUs: the job is of the actor's.
-TEST(ImportOpenRlhf, LeavesOutWhatHasGpusOfItsOwn) {
-  const std::string script = without(
-      without(with("--train.colocate_actor_ref"), "--train.colocate_all "), "--vllm.enable_sleep ");
-  const Imported apart = import_text(script, kGpus);
-  EXPECT_EQ(apart.job["workload"]["algorithm"], "grpo");
-  EXPECT_FALSE(apart.job["workload"]["models"].contains("reward"));
-  EXPECT_TRUE(noted(apart, Note::Kind::warning, "critic"));
-  EXPECT_TRUE(noted(apart, Note::Kind::warning, "reward model"));
-  EXPECT_FALSE(noted(apart, Note::Kind::warning, "reference"));
+/// The critic and the reward model are on other GPUs, together or each on its own.
+TEST(ImportOpenRlhf, PlacesModelsOnGpusOfTheirOwn) {
+  const Json each = job(apart("--train.colocate_actor_ref"));
+  const Json& models = each["workload"]["models"];
+  EXPECT_EQ(each["workload"]["algorithm"], "ppo");
+  EXPECT_EQ(models["critic"]["gpus"], 4);
+  EXPECT_EQ(models["reward"]["gpus"], 4);
+  EXPECT_FALSE(models.contains("reference"));
+  const Rlhf placed = *loaded(each).rlhf;
+  ASSERT_EQ(placed.apart.size(), 2U);
+  EXPECT_EQ(placed.roles.size(), 2U);  // actor and reference
+  const Json together = job(apart("--train.colocate_critic_reward"));
+  EXPECT_EQ(together["workload"]["models"]["reward"]["beside"], "critic");
+  EXPECT_EQ(together["workload"]["models"]["reference"]["gpus"], 4);
+  EXPECT_EQ(loaded(together).rlhf->apart.size(), 2U);
 }
 
 TEST(ImportOpenRlhf, TakesRingAttentionAndLongSamples) {
@@ -221,8 +231,9 @@ TEST(ExportOpenRlhf, WritesWhatItReads) {
                    "--actor.entropy_coef 0 --ds.ring_attn_size 2 --ds.adam_offload"),
               "--train.dynamic_batch_enable ");
   for (const std::string& script :
-       {with(""), beside(), with("--reward.remote_url f.py --ref.offload"), grpo,
-        deepspeed + "train_sft" + one + " --lora_rank 8 --load_in_4bit",
+       {with(""), beside(), apart("--train.colocate_actor_ref"),
+        apart("--train.colocate_critic_reward"), with("--reward.remote_url f.py --ref.offload"),
+        grpo, deepspeed + "train_sft" + one + " --lora_rank 8 --load_in_4bit",
         deepspeed + "train_sft" + one + " --use_liger_kernel --zpg 2",
         deepspeed + "train_dpo" + one + " --ref_offload --ring_attn_size 2",
         deepspeed + "train_rm" + one + " --overlap_comm --zero_stage 2"}) {

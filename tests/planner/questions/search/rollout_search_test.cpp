@@ -135,7 +135,26 @@ TEST(RolloutSearch, SaysThatNoneFits) {
   json["framework"] = "single";
   const RolloutFound found = searched(json);
   EXPECT_TRUE(found.choices.empty());
-  EXPECT_THAT(rollout_search_text(loaded(json), json, found, 10), HasSubstr("ways fits"));
+  const std::string text = rollout_search_text(loaded(json), json, found, 10);
+  EXPECT_THAT(text, HasSubstr("ways fits"));
+  EXPECT_THAT(text, HasSubstr("The one that comes closest"));
+}
+
+/// Its fields are of a job that does not fit, and no way that was tried lacks less than it.
+TEST(RolloutSearch, ShowsTheNearestWhereNoneFits) {
+  Json json = grpo();
+  json["model"] = "llama-3.1-8b";
+  json["cluster"] = "1xA100-40GB";
+  json["workload"]["gradient_accumulation"] = 1;
+  json["framework"] = "single";
+  const RolloutFound found = searched(json);
+  ASSERT_TRUE(found.closest);
+  const Estimate again = estimate_job(loaded(with(json, found.closest->fields)), calibration());
+  EXPECT_FALSE(again.verdict.fits);
+  EXPECT_EQ(again.device.upper, found.closest->estimate.device.upper);
+  ASSERT_TRUE(found.asked);
+  EXPECT_LE(again.device.upper, found.asked->device.upper);
+  EXPECT_FALSE(searched(grpo(), {4}, {2}).closest);
 }
 
 }  // namespace
