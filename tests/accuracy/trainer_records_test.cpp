@@ -93,8 +93,10 @@ TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
   for (const Record& r : drawn.records) (timing_decides(r) ? timed : known).add(r);
   expect_within(known, 38, 0.15, 0.75);
   // GPT-2 is 1.15 % too high, 0.68 with one copy of its head's gradient: the timing did without the
-  // other there, and had both in runs of GPT-2 medium.
-  expect_within(timed, 2, 0.8, 1.16);
+  // other there, and had both in runs of GPT-2 medium. BERT with every third block checkpointed is
+  // 1.10 % too high: the block behind such a one is taken to keep its input, where PyTorch computes
+  // it again. Before, zeros that the graph keeps were missing too, and it was 0.28 too low.
+  expect_within(timed, 2, 1.07, 1.16);
 }
 
 // Drawn from more families. As predicted RoBERTa, compiled, was 6.0 % too low (compiled/padding.h).
@@ -103,9 +105,18 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsDrawnFromMoreFamilies) {
   for (const Record& r : records_asked_for({"drawn_wider_1gpu"}).records)
     (r.job.plan.records_graphs() ? replayed : known).add(r);
   expect_within(known, 30, 0.13, 1.13);
-  // CUDA graphs with adapters and checkpoints. The gradient of its logits is in 16 bits, where 32
-  // are counted: 46 % too high. What the graphs' pool reserves is 22 % too low.
-  expect_within(replayed, 1, 46.5, 46.5);
+  // CUDA graphs with adapters and checkpoints, as predicted 46 % too high. What the graphs' pool
+  // reserves is 22 % too low.
+  expect_within(replayed, 1, 0.02, 0.02);
+}
+
+// Drawn once more. As predicted ModernBERT and DistilBERT, compiled, were 5.5 and 2.9 % too low.
+TEST(TrainerRecords, HoldsThePeaksOfRunsDrawnOnceMore) {
+  PeakErrors compiled, known;
+  for (const Record& r : records_asked_for({"drawn_again_1gpu"}).records)
+    (r.job.plan.compiles_whole() ? compiled : known).add(r);
+  expect_within(known, 26, 0.08, 1.02);
+  expect_within(compiled, 8, 0.3, 1.02);
 }
 
 // ZeRO-Inference: at every mark 32 MiB are measured more, autograd's workspace, which the measuring

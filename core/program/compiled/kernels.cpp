@@ -1,5 +1,8 @@
 #include "program/compiled/kernels.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "program/compiled/padding.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/kernels.h"
@@ -125,13 +128,24 @@ double divided(const JointGraph& graph, const Unit& unit) {
   return kElements * static_cast<double>(elements);
 }
 
-/// Over what the first kernel's blocks have found: 16 to 64 for each column, 64 to 4,096 of a whole
-/// tensor. It takes the least that a kernel takes.
-Kernel second_reduction(const Node& node) {
+/// Over what the first kernel's blocks have found, a kernel for each such result: 16 to 64 for each
+/// column, 64 to 4,096 of a whole tensor. They take the least that a kernel takes.
+std::optional<Kernel> second_reductions(const JointGraph& graph, const Unit& unit) {
   constexpr double kBlocks = 32;
-  const double elements = kBlocks * static_cast<double>(node.elements);
-  return tape::memory_kernel(KernelKind::triton_reduction, Issue::nested, node.type,
-                             elements * static_cast<double>(size_of(node.type)), elements);
+  std::int64_t most = 0;
+  std::int32_t calls = 0;
+  for (const NodeId id : unit.writes) {
+    if (!graph.at(id).across) continue;
+    most = std::max(most, graph.at(id).elements);
+    ++calls;
+  }
+  if (calls == 0) return std::nullopt;
+  const DType type = graph.at(unit.writes.front()).type;
+  const double elements = kBlocks * static_cast<double>(most);
+  Kernel kernel = tape::memory_kernel(KernelKind::triton_reduction, Issue::nested, type,
+                                      elements * static_cast<double>(size_of(type)), elements);
+  kernel.calls = calls;
+  return kernel;
 }
 
 }  // namespace
@@ -151,8 +165,7 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
                                                            : KernelKind::triton_pointwise;
     list.add(tape::memory_kernel(kind, Issue::nested, made.type, bytes,
                                  static_cast<double>(unit.span) + divided(graph, unit)));
-    for (const NodeId id : unit.writes)
-      if (graph.at(id).across) list.add(second_reduction(graph.at(id)));
+    if (const auto further = second_reductions(graph, unit)) list.add(*further);
   }
   tape::KernelList issued;
   for (Kernel kernel : list) {
