@@ -98,9 +98,15 @@ std::int64_t handover_communicator(const Rlhf& rlhf, const Calibration& calibrat
                             calibration.overhead_of(kind).nccl);
 }
 
-}  // namespace
-
-namespace {
+/// A job fits where the models on GPUs of their own do too: the first that does not is named.
+void fail_with(const std::vector<ModelsApart>& groups, Verdict& verdict) {
+  for (const ModelsApart& group : groups) {
+    if (group.verdict.fits || !verdict.fits) continue;
+    verdict.fits = false;
+    verdict.gpu.fit = group.verdict.gpu.fit;
+    verdict.limited_by = group.verdict.limited_by;
+  }
+}
 
 DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
@@ -150,12 +156,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     e.time.kind = "rollout";
     e.time.error.reset();
   }
-  for (const ModelsApart& group : others) {
-    if (group.verdict.fits || !e.verdict.fits) continue;
-    e.verdict.fits = false;
-    e.verdict.gpu.fit = group.verdict.gpu.fit;
-    e.verdict.limited_by = group.verdict.limited_by;
-  }
+  fail_with(others, e.verdict);
   e.apart = std::move(others);
   for (const Role* role : rlhf.all_roles()) {
     e.parameters += role->model.parameter_count();
