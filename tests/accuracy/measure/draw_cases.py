@@ -38,7 +38,8 @@ PATCHED = ["llama-3.2-1b", "tinyllama-1.1b", "qwen2.5-0.5b", "qwen2.5-1.5b", "qw
 COMPILED = ["smollm2-135m", "gemma-3-270m", "pythia-160m", "pythia-1b", "opt-125m", "opt-350m", "gpt2", "bert-base-uncased",
             "roberta-base", "qwen2.5-0.5b", "llama-3.2-1b", "tinyllama-1.1b", "olmo-2-0425-1b", "stablelm-2-1_6b", "phi-1_5",
             "smollm2-1.7b", "ernie-4.5-0.3b", "distilbert-base-uncased", "electra-small-discriminator", "modernbert-base", "gpt-neo-125m",
-            "bloom-560m", "falcon-rw-1b", "qwen2.5-1.5b"]
+            "bloom-560m", "falcon-rw-1b", "qwen2.5-1.5b", "qwen3-0.6b", "smollm2-360m", "gpt2-medium", "opt-1.3b", "gpt-neo-1.3b",
+            "xlm-roberta-base", "distilroberta-base"]
 IN_FP8 = ["llama-3.2-1b", "tinyllama-1.1b", "qwen2.5-1.5b", "smollm2-1.7b", "olmo-2-0425-1b", "qwen3-1.7b", "llama-3.2-3b",
           "qwen2.5-3b", "granite-3.1-2b", "smollm3-3b", "gemma-2b", "stablelm-2-1_6b"]
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
