@@ -94,7 +94,10 @@ TEST(CompiledReplay, AgreesWithInductorOverFamilies) {
     const Json& c = replay.at("case");
     SCOPED_TRACE(c.at("name").get<std::string>());
     const Errors errors = errors_of(replay, hardware);
-    EXPECT_GT(errors.kept, -0.023);  // StableLM, each second block checkpointed
+    // StableLM, each second block checkpointed: in chains of fusible operations that are longer
+    // than a hundred the partitioner keeps what is at the end (_functorch/partitioners.py,
+    // ban_if_long_fusible_chains), here what the norm behind the last such block has centred.
+    EXPECT_GT(errors.kept, -0.023);
     EXPECT_LT(errors.kept, 0.011);   // of fp32 weights one 16-bit tensor of rows is not kept
     EXPECT_GT(errors.peak, -0.009);  // ModernBERT
     // With so few layers the gradient of the embeddings comes beside most.
@@ -102,6 +105,19 @@ TEST(CompiledReplay, AgreesWithInductorOverFamilies) {
     EXPECT_LT(errors.peak, table ? 0.032 : 0.019);
   }
   EXPECT_EQ(replays.size(), 27U);
+}
+
+/// The same with adapters, which leave the graphs as they are.
+TEST(CompiledReplay, AgreesWithInductorOverFamiliesWithAdapters) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("families_lora.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_NEAR(errors.kept, 0, 0.002);
+    EXPECT_NEAR(errors.peak, 0, 0.002);
+  }
+  EXPECT_EQ(replays.size(), 8U);
 }
 
 /// Logits that are capped, and cast inside of the graph.
