@@ -84,12 +84,19 @@ void run_kept_blocks(bool together, const CheckpointedBlocks& which, TapeOptions
 }
 
 /// Whether functions of autograd make products that a checkpoint in a graph does not tag.
-bool has_untagged(const Model& model, const Segment& segment) {
+bool has_untagged_products(const Model& model, const Segment& segment) {
   const auto& ops = segment.graph.ops();
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     return op.kind == OpKind::linear && op.weight != kNone &&
            model.parameters[static_cast<std::size_t>(op.weight)].widened();
   });
+}
+
+/// Whether a checkpoint in a graph leaves any result without a tag.
+bool has_untagged(const Model& model, const Segment& segment) {
+  const auto& ops = segment.graph.ops();
+  return has_untagged_products(model, segment) ||
+         std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.own_function; });
 }
 
 /// What a checkpointed block leaves of its results.
@@ -181,7 +188,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.output_again = in.feeds_checkpoint;
   options.draws_again = plan.compiles_whole() && !model.facts.breaks_between_layers &&
                         plan.recomputes_blocks() && draws_in_blocks(model);
-  options.product_again = in.again != nullptr && has_untagged(model, *in.again);
+  options.product_again = in.again != nullptr && has_untagged_products(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;
 }

@@ -81,5 +81,19 @@ TEST(CompiledNeighbours, ShareAMaskBetweenThePasses) {
   }
 }
 
+/// BLOOM's activation is a function of autograd: a checkpoint in a graph leaves its result.
+TEST(CompiledNeighbours, KeepWhatAFunctionOfAutogradMakes) {
+  constexpr auto kBloom = R"({"model_type": "bloom", "n_embed": 256, "n_layer": 2, "n_head": 4,
+                              "vocab_size": 4096})";
+  Plan plan = compiled_plan();
+  plan.checkpointing = Checkpointing::full;
+  const Model model = model_of(kBloom);
+  const ModelRun run = run_segments(model, plan);
+  const auto blocks = std::ranges::find_if(
+      run.segments, [](const SegmentRun& s) { return s.segment->checkpointable; });
+  const std::int64_t kept = left_by(blocks->forward) - blocks->forward.output_bytes;
+  EXPECT_EQ(kept, kTokens * 4 * kHidden * 2);
+}
+
 }  // namespace
 }  // namespace shardplan::compiled_neighbours_test
