@@ -232,8 +232,9 @@ LeastPasses least_passes(const Passes& passes) {
     least.backward = least_pass(passes, detail::backward_of(s.backward));
     least.has_others = s.others.has_value();
     if (s.others) {
-      least.others_forward = least_pass(passes, detail::forward_of(s.others->forward));
-      least.others_backward = least_pass(passes, detail::backward_of(s.others->backward));
+      const LayerTapes& others = s.behind ? *s.behind : *s.others;  // keeps least
+      least.others_forward = least_pass(passes, detail::forward_of(others.forward));
+      least.others_backward = least_pass(passes, detail::backward_of(others.backward));
     }
     least.has_first = s.first.has_value();
     if (s.first) {

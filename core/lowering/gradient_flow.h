@@ -17,6 +17,8 @@ struct Incoming {
   bool told = false;
   /// The segment before where it is checkpointed, in the same compiled graph; else nullptr.
   const Segment* again = nullptr;
+  /// What reads its output is computed again in the same compiled graph.
+  bool feeds_checkpoint = false;
   /// Nothing before the blocks trains, and they are told to need a gradient.
   bool leaf = false;
   /// What of Model::shared has a gradient, as far as it has been made.

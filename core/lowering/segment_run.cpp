@@ -72,13 +72,31 @@ void keep_last_block(const Model& model, const Plan& plan, TapeOptions& options,
   options.sent.modules = modules;
 }
 
+/// Blocks that are left alone where others are checkpointed; `together`: in one graph with them.
+template <typename Run>
+void run_kept_blocks(bool together, const CheckpointedBlocks& which, TapeOptions& options,
+                     Run&& run, SegmentRun& s) {
+  const bool all_behind = which.share.every == 2;  // each is behind one that is checkpointed
+  options.input_again = together && all_behind;
+  s.others = both_passes(run(TapeMode::keep));
+  options.input_again = true;
+  if (together && !all_behind) s.behind = both_passes(run(TapeMode::keep));
+}
+
 /// Whether functions of autograd make products that a checkpoint in a graph does not tag.
-bool has_untagged(const Model& model, const Segment& segment) {
+bool has_untagged_products(const Model& model, const Segment& segment) {
   const auto& ops = segment.graph.ops();
   return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
     return op.kind == OpKind::linear && op.weight != kNone &&
            model.parameters[static_cast<std::size_t>(op.weight)].widened();
   });
+}
+
+/// Whether a checkpoint in a graph leaves any result without a tag.
+bool has_untagged(const Model& model, const Segment& segment) {
+  const auto& ops = segment.graph.ops();
+  return has_untagged_products(model, segment) ||
+         std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.own_function; });
 }
 
 /// What a checkpointed block leaves of its results.
@@ -167,9 +185,10 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
+  options.output_again = in.feeds_checkpoint;
   options.draws_again = plan.compiles_whole() && !model.facts.breaks_between_layers &&
                         plan.recomputes_blocks() && draws_in_blocks(model);
-  options.product_again = in.again != nullptr && has_untagged(model, *in.again);
+  options.product_again = in.again != nullptr && has_untagged_products(model, *in.again);
   options.shared_trains = in.shared_trains;
   return options;
 }
@@ -217,12 +236,8 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks()) {
-      // Each block that is left alone is behind one that is not.
-      options.input_again =
-          plan.compiles_whole() && !hidden && cuts.empty() && own_tapes.share.every == 2;
-      s.others = both_passes(run(TapeMode::keep));
-    }
+    if (plan.keeps_some_blocks())
+      run_kept_blocks(plan.compiles_whole() && !hidden && cuts.empty(), own_tapes, options, run, s);
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);

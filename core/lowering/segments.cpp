@@ -142,20 +142,30 @@ void fill_tables(ModelRun& run) {
           outlive);
     };
     append(s.forward, s.backward, base);
-    if (s.others) append(s.others->forward, s.others->backward, base + detail::shared_slots(s));
+    const std::int32_t others = base + detail::shared_slots(s);
+    if (s.others) append(s.others->forward, s.others->backward, others);
+    if (s.behind) append(s.behind->forward, s.behind->backward, others + s.others->forward.slots);
     if (s.first) append(*s.first, *s.first, base);
   }
 }
 
 namespace {
 
+/// The type of a shared tensor. One that is added to scores is cast for attention, and in a model
+/// in one graph nothing else reads it.
+DType type_of(const Shared& shared, const Regime& regime, bool one_graph) {
+  const bool bias = shared.extent.scale == Scale::scores && !shared.needs_grad;
+  if (one_graph && bias) return regime.compute;
+  return shared.f32 ? DType::f32 : regime.params;
+}
+
 /// Bytes of shared tensors and of their gradients.
-void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, ModelRun& run) {
+void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, bool one_graph,
+                 ModelRun& run) {
   for (const Shared& shared : model.shared) {
-    const std::int64_t bytes =
-        round_up(checked_mul(elements(shared.extent, sizes),
-                             size_of(shared.f32 ? DType::f32 : regime.params)),
-                 kAllocationUnit);
+    const std::int64_t bytes = round_up(
+        checked_mul(elements(shared.extent, sizes), size_of(type_of(shared, regime, one_graph))),
+        kAllocationUnit);
     const std::int64_t output =
         run.segments[static_cast<std::size_t>(shared.maker)].forward.output_bytes;
     run.shared_bytes.push_back(shared.is_output ? 0 : bytes);
@@ -163,13 +173,19 @@ void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, M
   }
 }
 
-/// The last segment that reads each shared tensor.
-void find_last_users(const Model& model, ModelRun& run) {
+/// The last segment that reads each shared tensor, and the first one.
+void find_users(const Model& model, ModelRun& run) {
   for (const Shared& shared : model.shared)
     run.last_user.push_back(static_cast<std::size_t>(shared.maker));
+  run.lets_go = run.last_user;
   for (std::size_t s = 0; s < run.segments.size(); ++s)
-    for (const Input& in : run.segments[s].segment->graph.inputs())
-      if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
+    for (const Input& in : run.segments[s].segment->graph.inputs()) {
+      if (in.kind != InputKind::shared) continue;
+      const auto i = static_cast<std::size_t>(in.shared);
+      run.last_user[i] = s;
+      const bool first = run.lets_go[i] == static_cast<std::size_t>(model.shared[i].maker);
+      if (first && !model.shared[i].is_output) run.lets_go[i] = s;
+    }
 }
 
 /// What frozen embeddings return, once it is told to need a gradient, is a leaf of the graph, whose
@@ -214,6 +230,18 @@ std::vector<Event> compiler_trials(const ModelRun& run) {
   return trials;
 }
 
+/// Whether what a segment hands on is read by the first of all blocks, which is computed again.
+bool feeds_checkpoint(const Model& model, const Plan& plan, const CheckpointedBlocks& which,
+                      std::size_t segment) {
+  if (!plan.recomputes_blocks() || segment + 1 >= model.segments.size()) return false;
+  for (std::size_t i = 0; i <= segment; ++i)
+    if (model.segments[i].checkpointable) return false;
+  const bool whole = plan.checkpointing != Checkpointing::selective &&
+                     plan.checkpointing != Checkpointing::selective_op;
+  return whole && model.segments[segment + 1].checkpointable &&
+         (!plan.keeps_some_blocks() || which.has(0));
+}
+
 /// Whether the last block of a segment is checkpointed.
 bool ends_checkpointed(const Model& model, const Plan& plan, const CheckpointedBlocks& which,
                        std::size_t segment) {
@@ -250,6 +278,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     in.told = is_told(model, plan, regime, i);
     const bool again = one_graph && i > 0 && ends_checkpointed(model, plan, run.own_tapes, i - 1);
     in.again = again ? &model.segments[i - 1] : nullptr;
+    in.feeds_checkpoint = one_graph && !in.leaf && feeds_checkpoint(model, plan, run.own_tapes, i);
     SegmentRun s =
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
     s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],
@@ -265,7 +294,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);
-  size_shared(model, regime, sizes_of(plan, model), run);
+  size_shared(model, regime, sizes_of(plan, model), whole, run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.records_graphs()) run.pool = Stream::graphs;
@@ -278,7 +307,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);
   }
-  find_last_users(model, run);
+  find_users(model, run);
   run.trials = compiler_trials(run);
   return run;
 }
@@ -383,11 +412,15 @@ void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
   b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
 }
 
+std::int32_t slots_of(const std::optional<LayerTapes>& layers) {
+  return layers ? layers->forward.slots : 0;
+}
+
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;
   for (std::size_t s = 0; s < segment; ++s)
-    base += shared_slots(run.segments[s]) +
-            (run.segments[s].others ? run.segments[s].others->forward.slots : 0);
+    base += shared_slots(run.segments[s]) + slots_of(run.segments[s].others) +
+            slots_of(run.segments[s].behind);
   return base;
 }
 
@@ -410,7 +443,8 @@ std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::in
   if (!s.others) return {{&s, count}};
   std::vector<Stretch> all;
   for (std::int64_t place = first; place < first + count; ++place) {
-    const LayerTapes* tapes = run.own_tapes.has(place) ? &s : &*s.others;
+    const bool behind = s.behind && place > 0 && run.own_tapes.has(place - 1);
+    const LayerTapes* tapes = run.own_tapes.has(place) ? &s : behind ? &*s.behind : &*s.others;
     if (all.empty() || all.back().tapes != tapes) all.push_back({tapes, 0});
     ++all.back().count;
   }
@@ -441,9 +475,12 @@ void drop_caches(ProgramBuilder& b, const ModelRun& run,
     const SegmentRun& s = run.segments[repeats[k].segment];
     const std::int32_t base = slot_base(run, repeats[k].segment);
     const bool first = s.first && repeats[k].begins && starts_segment(repeats, k);
-    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
-      drop_cache(b, layers.tapes->forward.until_forward_ends,
-                 layers.tapes == &s ? base : base + shared_slots(s), layers.count);
+    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0))) {
+      const bool behind = s.behind && layers.tapes == &*s.behind;
+      const std::int32_t others = base + shared_slots(s) + (behind ? slots_of(s.others) : 0);
+      drop_cache(b, layers.tapes->forward.until_forward_ends, layers.tapes == &s ? base : others,
+                 layers.count);
+    }
     if (first) drop_cache(b, s.first->until_forward_ends, base, 1);
     block += block_count(run, repeats[k]);
   }

@@ -27,6 +27,9 @@ struct SegmentRun : LayerTapes {
   /// Layers with other tapes than the rest: not checkpointed where that is, or in graphs that are
   /// cut elsewhere (compiled/cuts.h).
   std::optional<LayerTapes> others;
+  /// Those of `others` whose neighbour in front has the segment's own tapes: what they are given is
+  /// computed again, and they do not keep it.
+  std::optional<LayerTapes> behind;
   /// Inputs of checkpointed blocks that hooks still send while the next blocks run.
   std::vector<TailedFree> sent_inputs;
   /// The first iteration, where its input needs no gradient and those of the others do; only the
@@ -45,6 +48,9 @@ struct ModelRun {
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
   std::vector<bool> shared_trains;     ///< by Model::shared: it has a gradient
   std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
+  /// By Model::shared, the segment whose backward pass is the last one to need it: its first
+  /// reader; of a segment's output the segment itself.
+  std::vector<std::size_t> lets_go;
   /// Shared tensors that are made once and kept: each pipeline stage has its own, and some
   /// frameworks cache their tables. They are in none of the lists above.
   std::int64_t resident_shared = 0;
@@ -121,6 +127,7 @@ inline constexpr std::int32_t kHeldOverName = 3;  ///< ModelRun::held_over
 inline constexpr std::int32_t kGivenName = 4;     ///< the graphs' copy of that
 inline constexpr std::int32_t kFirstSlotName = 5;
 
+std::int32_t slots_of(const std::optional<LayerTapes>& layers);
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 /// Names of a segment's own tapes; those of its other layers come after them. Both kinds leave
 /// blocks behind, and a name's newest block has to be of the kind that frees it.
@@ -312,6 +319,11 @@ inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::siz
                                         : run.shared_bytes[shared];
 }
 
+/// Recorded graphs make the others in their own pool.
+inline Stream pool_of(const Model& model, const ModelRun& run, std::size_t shared) {
+  return model.shared[shared].is_output ? Stream::compute : run.pool;
+}
+
 /// Whether the model's result has a shared tensor until the forward pass ends.
 inline bool held_by_result(const Model& model, std::size_t shared) {
   return model.shared[shared].is_output && !model.shared[shared].passes_on;
@@ -359,12 +371,12 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         // A segment's output leaves the chain: from here on it is a block like the others.
         if (model.shared[i].is_output)
           b.free_named(Category::activations, bytes, detail::kOutputName);
-        b.alloc(Category::activations, bytes);
+        b.alloc(Category::activations, bytes, detail::pool_of(model, run, i));
       }
       // A mask, say, goes with the frame of the function that made it.
       if (run.last_user[i] == repeat.segment && !run.shared_kept[i] &&
           !detail::held_by_result(model, i))
-        b.free(Category::activations, bytes);
+        b.free(Category::activations, bytes, detail::pool_of(model, run, i));
     }
   }
   detail::drain(b, pending, 0);
@@ -418,10 +430,10 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       emit(*s.first, 1);
     }
     if (!detail::ends_segment(repeats, k)) continue;
-    for (std::size_t i = 0; i < model.shared.size(); ++i) {
-      if (static_cast<std::size_t>(model.shared[i].maker) != repeat.segment) continue;
-      if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
-    }
+    for (std::size_t i = 0; i < model.shared.size(); ++i)
+      if (run.shared_kept[i] && run.lets_go[i] == repeat.segment)
+        b.free(Category::activations, detail::live_bytes(model, run, i),
+               detail::pool_of(model, run, i));
   }
   detail::drain(b, pending, 0);
   b.free(Category::activations, held);

@@ -174,6 +174,9 @@ struct Op {
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
+  /// Within a function of autograd that the model's own code has: a checkpoint in a compiled graph
+  /// does not tag its result.
+  bool own_function = false;
   /// Its result needs no gradient, whatever it is made from (Tensor.detach()).
   bool detached = false;
   /// Its result needs one, whatever it is made from (Tensor.requires_grad_()).

@@ -233,6 +233,9 @@ struct TapeOptions {
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
   bool input_again = false;
+  /// Of a compiled segment in front of a checkpointed one in the same graph: its output may be
+  /// computed again from what it keeps, so that one of both is kept.
+  bool output_again = false;
   /// By how much the peak that Inductor expects of a whole model's backward pass, which is where
   /// its loss is, is above what its blocks begin with: it believes that the logits, and zeros for
   /// their gradient, go there, but the caller holds them (torch/_inductor/codegen/wrapper.py,

@@ -73,18 +73,51 @@ TEST(CompiledReplay, AgreesWithInductor) {
   for (const Json& replay : replays) {
     SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
     const Errors errors = errors_of(replay, hardware);
-    // BERT's attention by separate products keeps what two layers cannot show.
-    const bool encoder = replay.at("case").at("config").at("model_type") == "bert";
     // A replay has no cast of what the model returns, which a Trainer's graph has. Of capped logits
     // it keeps another tensor: what is predicted is what a Trainer's run keeps (test below).
     const bool capped = replay.at("case").at("config").at("model_type") == "gemma2";
     if (!capped) {
-      EXPECT_NEAR(errors.kept, 0, encoder ? 0.03 : 0.002);
+      EXPECT_NEAR(errors.kept, 0, 0.002);
     }
     EXPECT_NEAR(errors.peak, 0, 0.006);
     ++count;
   }
   EXPECT_EQ(count, 15);
+}
+
+/// Families that no record had compiled, a few layers each, as a Trainer runs them: of 3 layers the
+/// errors are those of 24 or so times four.
+TEST(CompiledReplay, AgreesWithInductorOverFamilies) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("families.json");
+  for (const Json& replay : replays) {
+    const Json& c = replay.at("case");
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    // StableLM, each second block checkpointed: in chains of fusible operations that are longer
+    // than a hundred the partitioner keeps what is at the end (_functorch/partitioners.py,
+    // ban_if_long_fusible_chains), here what the norm behind the last such block has centred.
+    EXPECT_GT(errors.kept, -0.023);
+    EXPECT_LT(errors.kept, 0.011);   // of fp32 weights one 16-bit tensor of rows is not kept
+    EXPECT_GT(errors.peak, -0.009);  // ModernBERT
+    // With so few layers the gradient of the embeddings comes beside most.
+    const bool table = c.at("config").at("model_type") == "falcon" && !c.contains("dtype");
+    EXPECT_LT(errors.peak, table ? 0.032 : 0.019);
+  }
+  EXPECT_EQ(replays.size(), 27U);
+}
+
+/// The same with adapters, which leave the graphs as they are.
+TEST(CompiledReplay, AgreesWithInductorOverFamiliesWithAdapters) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("families_lora.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_NEAR(errors.kept, 0, 0.002);
+    EXPECT_NEAR(errors.peak, 0, 0.002);
+  }
+  EXPECT_EQ(replays.size(), 8U);
 }
 
 /// Logits that are capped, and cast inside of the graph.

@@ -92,11 +92,11 @@ TEST(TrainerRecords, HoldsThePeaksOfDrawnRuns) {
   PeakErrors known, timed;
   for (const Record& r : drawn.records) (timing_decides(r) ? timed : known).add(r);
   expect_within(known, 38, 0.15, 0.75);
-  // GPT-2 is 1.15 % too high, 0.68 with one copy of its head's gradient: the timing did without the
+  // GPT-2 is 1.1 % too high, 0.68 with one copy of its head's gradient: the timing did without the
   // other there, and had both in runs of GPT-2 medium. BERT with every third block checkpointed is
-  // 1.10 % too high: the block behind such a one is taken to keep its input, where PyTorch computes
-  // it again. Before, zeros that the graph keeps were missing too, and it was 0.28 too low.
-  expect_within(timed, 2, 1.07, 1.16);
+  // 1.0 % too high: a block that ends with a norm is taken to keep what it hands to a checkpointed
+  // one, where PyTorch makes it again from what the norm has kept.
+  expect_within(timed, 2, 1.06, 1.1);
 }
 
 // Drawn from more families. As predicted RoBERTa, compiled, was 6.0 % too low (compiled/padding.h).
@@ -160,10 +160,10 @@ TEST(TrainerRecords, KnowsWhatJudgedCheckpoints) {
   expect_within(peak_errors(records_asked_for({"judged_checkpoints"})), 8, 0.61, 2.55);
 }
 
-/// OPT's layers break the graph, where one is assumed; LLM.int8() keeps nearly every column of
-/// what a feed-forward has made over random weights (held_at_most).
+/// LLM.int8() keeps nearly every column of what a feed-forward has made over random weights
+/// (held_at_most).
 bool is_known_miss(const Record& r) {
-  return r.name.find("-opt-") != std::string::npos || r.name.find("-int8-") != std::string::npos;
+  return r.name.find("-int8-") != std::string::npos;
 }
 
 // Where recomputations begin and end, and what waits between compiled blocks. fp8 by rows is 1.35 %
@@ -172,8 +172,10 @@ TEST(TrainerRecords, HoldsThePeaksOfRecomputations) {
   PeakErrors known, missed;
   for (const Record& r : records_asked_for({"judged_recompute"}).records)
     (is_known_miss(r) ? missed : known).add(r);
-  expect_within(known, 12, 0.15, 1.36);
-  expect_within(missed, 2, 20.3, 22.4);
+  // OPT, whose layers break the graph, was 22 % too high, and 7.0 where its embeddings and its head
+  // were taken for one graph.
+  expect_within(known, 13, 0.17, 1.36);
+  expect_within(missed, 1, 18.1, 18.1);
 }
 
 // Kinds of steps over networks that no record had, predicted before they ran. CUDA graphs of

@@ -40,7 +40,9 @@ ValueId bloom_layer(Graph& g, const BloomLayer& l, ValueId x) {
   const ValueId middle = g.map(OpKind::add, l.residual_of_norm ? n1 : x, attended);
   const ValueId n2 = layer_norm(g, l.norm2, middle);
   // BloomGelu is an autograd.Function: what it computes on the way is not kept.
-  const ValueId inner = g.map(OpKind::gelu, apply(g, l.up, n2));
+  Op gelu{OpKind::gelu, {apply(g, l.up, n2), kNone, kNone}};
+  gelu.own_function = true;
+  const ValueId inner = g.op(gelu, {4 * hidden, Scale::tokens});
   const ValueId delta = dropout(g, apply(g, l.down, inner), l.hidden_dropout);
   g.hold(n1, attended);
   g.hold(n2, delta);

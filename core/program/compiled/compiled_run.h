@@ -54,6 +54,8 @@ class CompiledRun {
   void begin_pass();
   void forward();
   void keep_tables();
+  void keep_shared();
+  void keep_output_alone();
   void copy_returned();
   void backward();
   void begin_backward();

@@ -77,6 +77,9 @@ struct Node {
   /// reduction: of columns or of all, which takes two kernels; what reads it is in none of them
   /// (torch/_inductor/ir.py, Reduction.create_multilayer).
   bool across = false;
+  /// reduction: of columns, in a kernel of its own, as it reads what lies row by row in another
+  /// order than kernels that go along rows (torch/_inductor/scheduler.py, score_fusion_memory).
+  bool alone = false;
   bool of_weight = false;  ///< product: a weight's gradient, not its input's
   bool untagged = false;   ///< made within a function of autograd, whose results no checkpoint tags
   NodeId over = kNone;     ///< kernel: its result is written where this one is, if nobody needs it

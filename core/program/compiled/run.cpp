@@ -10,17 +10,21 @@ namespace shardplan {
 namespace compiled {
 
 TraceOptions CompiledRun::trace_options(const Model& model) const {
-  const bool together = options_.graph_parts == nullptr;  // else each graph has a gradient
+  const bool together = options_.graph_parts == nullptr;
+  // Else each graph has a gradient.
+  const bool one_gradient = together && !model.facts.breaks_between_layers;
   const bool widens = view_.graph().widens_outputs();
   return {.defers_weights = mode_ == TapeMode::redo,
-          .tied = together ? tied_head(model, view_, options_.product_balance, options_.draws_again)
-                           : TiedHead{},
+          .tied = one_gradient
+                      ? tied_head(model, view_, options_.product_balance, options_.draws_again)
+                      : TiedHead{},
           .loss_apart = options_.loss_apart,
           .masked = options_.traced_whole,
           .parts = parts_of(options_),
           .breaks = options_.graph_breaks,
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
+          .eager_tables = model.facts.breaks_between_layers,
           .input_again = options_.input_again,
           .widens = widens && (!together || !options_.ends_apart) &&
                     (!together || records() || !options_.loss_apart)};
@@ -40,8 +44,10 @@ void CompiledRun::run() {
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
   if (mode_ == TapeMode::keep && view_.regime().zero3_linear)
     keep_read_by_linears(trace_.graph, view_.graph(), kept_);
+  if (options_.output_again && mode_ == TapeMode::keep) keep_output_alone();
   if (mode_ != TapeMode::redo) forward();
   if (options_.graph_breaks) keep_tables();
+  if (mode_ == TapeMode::keep) keep_shared();
   if (mode_ != TapeMode::discard) backward();
   run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
@@ -53,6 +59,35 @@ void CompiledRun::keep_tables() {
     for (std::size_t k = 1; op.kind == OpKind::rotary && tape::GraphView::reads(op, k); ++k)
       if (view_.state(op.in[k]).shared != kNone)
         run_.saved_shared.push_back(view_.state(op.in[k]).shared);
+}
+
+/// The block that is given the output is computed again in the same graph, so that the partitioner
+/// may make the output again from what its own segment keeps, such as the sum that embeddings
+/// normalize. Counted is the output; the other is made from the tables when it is needed.
+void CompiledRun::keep_output_alone() {
+  if (trace_.output == kNone) return;
+  std::vector<NodeId> open{trace_.output};
+  while (!open.empty()) {
+    const Node& made = node(open.back());
+    open.pop_back();
+    for (std::size_t k = 0; k < made.inputs; ++k) {
+      const NodeId in = made.in[k];
+      const bool smaller = bytes_of(in) <= bytes_of(trace_.output);
+      const bool as_many = node(in).elements == node(trace_.output).elements;
+      if (kept_[at(in)] && node(in).kind == NodeKind::pointwise && as_many && smaller) {
+        kept_[at(in)] = false;
+        return;
+      }
+      if (!kept_[at(in)] && traits_of(node(in).kind).recomputable) open.push_back(in);
+    }
+  }
+}
+
+/// What several segments read, such as a mask that tells positions apart.
+void CompiledRun::keep_shared() {
+  for (const Input& in : view_.graph().inputs())
+    if (in.kind == InputKind::shared && kept_[at(trace_.given(in.value))])
+      run_.saved_shared.push_back(in.shared);
 }
 
 void CompiledRun::forward() {

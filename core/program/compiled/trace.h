@@ -34,6 +34,8 @@ struct TraceOptions {
   /// Of the GPU: kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
   double product_balance = 0;  ///< TapeOptions
+  /// Embeddings are none of the graphs': the gradient of a table is made in its own type.
+  bool eager_tables = false;
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
@@ -59,6 +61,9 @@ class Trace {
   /// of the logits and what the head read.
   std::vector<NodeId> held_for_table;
   std::vector<TimedProduct> timed;  ///< in the order of the forward pass
+
+  /// The node of what the segment is given.
+  NodeId given(ValueId value) const { return values_[static_cast<std::size_t>(value)]; }
 
  private:
   /// How a narrow copy of a tensor lies: row by row, or turned, as the other operand of a product.

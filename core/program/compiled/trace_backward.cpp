@@ -200,9 +200,6 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   if (view_.multiplies_int8(op)) return int8_linear_backward(i, g);
   g = taken_from_heads(g);
-  if (view_.trains(op.bias))
-    give_parameter(op.bias,
-                   summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));
   const bool input_grad = op.in[0] != kNone && view_.state(op.in[0]).needs_grad;
   const bool weight_grad = view_.trains(op.weight);
   NodeId product = kNone;
@@ -213,11 +210,9 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
   // torchao's function multiplies for the input first (float8/float8_linear.py, backward); in
   // graphs of single blocks with scales of rows the weight's product stands before it. So does
-  // autograd where a bias is added; that moves memory where it lets autocast's copy of the weight
-  // go, as a history of ModernBERT shows.
+  // autograd where a bias is added, whose gradient it sums last (AddmmBackward0).
   const bool torchao = view_.multiplies_narrow(op) && (options_.masked || !view_.recipe().by_rows);
-  const bool copied = op.bias != kNone && view_.casts_weight(op);
-  const bool input_first = input_grad && (torchao || copied);
+  const bool input_first = input_grad && (torchao || op.bias != kNone);
   const NodeId first = input_first ? input_product(i, rows) : kNone;
   if (weight_grad && op.weight == options_.tied.table && !options_.tied.at_once) {
     hold_for_table(op, turned, reads_[i][0]);
@@ -225,6 +220,11 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
     deferred_.push_back({op_, turned});
   } else if (weight_grad) {
     product = weight_product(op_, turned);
+  }
+  if (view_.trains(op.bias)) {
+    const NodeId sum = summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias));
+    graph.at(sum).alone = sum != g;
+    give_parameter(op.bias, sum);
   }
   if (input_grad) give(i, 0, input_first ? first : input_product(i, rows));
   if (product != kNone) give_weight(op, product);
@@ -331,8 +331,9 @@ void Trace::give_weight(const Op& op, NodeId product) {
 /// Rows are added up in fp32 (torch/_inductor/decomposition.py, embedding_dense_backward).
 void Trace::table_backward(const Op& op, NodeId g) {
   if (!view_.trains(op.weight)) return;
-  const NodeId table = add(NodeKind::scatter, {g}, view_.parameter(op.weight).numel, DType::f32);
   const DType own = view_.parameter_type(op.weight);
+  const NodeId table = add(NodeKind::scatter, {g}, view_.parameter(op.weight).numel,
+                           options_.eager_tables ? own : DType::f32);
   if (op.weight != options_.tied.table) return give_parameter(op.weight, cast(table, own));
   if (options_.tied.at_once) {  // added where the head's product is
     graph.at(pointwise({table}, 0, own)).of_weight = true;

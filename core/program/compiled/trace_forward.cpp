@@ -10,8 +10,7 @@ namespace shardplan::compiled {
 void Trace::forward(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   tape::ValueState& state = view_.state(op.out);
-  state.needs_grad = view_.needs_grad(op);
-  state.dtype = view_.result_type(op);
+  state.needs_grad = view_.needs_grad(op), state.dtype = view_.result_type(op);
   op_ = static_cast<std::int32_t>(i);
   if (view_.is_alias(op, TapeMode::keep)) {
     of(op.out) = reads_[i][0] = of(op.in[0]);
@@ -64,6 +63,7 @@ void Trace::forward(std::size_t i) {
       std::array<NodeId, 3> in{kNone, kNone, kNone};
       for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) in[k] = read(i, k);
       of(op.out) = pointwise({in[0], in[1], in[2]}, n, state.dtype);
+      graph.at(of(op.out)).untagged = op.own_function;
     }
   }
 }

@@ -46,6 +46,7 @@ class UnitBuilder {
   std::size_t home_of(const Unit& unit) const;
   void meet(NodeId id, std::size_t unit);
   void drop_inner();
+  bool stands_alone(const Unit& unit) const { return graph_.at(unit.writes.front()).alone; }
 
   const JointGraph& graph_;
   const Pass& pass_;
@@ -105,7 +106,7 @@ void UnitBuilder::add(NodeId id) {
   unit.workspace = node.workspace;
   unit.writes.push_back(id);
   collect_reads(id, unit.reads);
-  const std::size_t into = unit.call ? units_.size() : home_of(unit);
+  const std::size_t into = unit.call || node.alone ? units_.size() : home_of(unit);
   made_in_[at(id)] = into;
   meet(id, into);
   for (const NodeId read : unit.reads) meet(read, into);
@@ -135,7 +136,7 @@ std::size_t UnitBuilder::home_of(const Unit& unit) const {
   std::size_t home = units_.size();
   for (const NodeId read : unit.reads)
     for (const std::size_t u : met_in_[at(read)]) {
-      if (u < first || !fuses_with(unit, units_[u])) continue;
+      if (u < first || !fuses_with(unit, units_[u]) || stands_alone(units_[u])) continue;
       const bool none = home == units_.size();
       if (none || (alike(u) == alike(home) ? u > home : alike(u))) home = u;
     }

@@ -78,6 +78,8 @@ def _catalogue():
     for path in sorted(glob.glob(os.path.join(MODELS, "*.json"))):
         with open(path, encoding="utf-8") as file:
             found.update({one["name"]: one["config"] for one in json.load(file).get("models", []) if "config" in one})
+    for name in ENCODERS:  # measured with the head that predicts words, whatever class a checkpoint is of (models.py)
+        found[name] = {key: value for key, value in found[name].items() if key != "architectures"}
     return found
 
 

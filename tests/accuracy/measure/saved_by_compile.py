@@ -6,7 +6,7 @@ A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtyp
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
 layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4, or as they are where its
 "quantization" is "none", or in LLM.int8() where it is "int8"), "bucket_bytes" (graphs are cut as under DDP), "pads" (so are rows that are not aligned, as
-where that is found faster)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
+where that is found faster), "trainer" (autocast, and what the model returns in fp32, as accelerate wraps a model)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
 on tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
@@ -103,8 +103,12 @@ def checkpoint(case, model):
 
 
 def compiled(case, model, compiler):
-    if case.get("autocast"):
+    if case.get("autocast") or case.get("trainer"):
         model.forward = torch.amp.autocast("cuda", dtype=torch.bfloat16)(model.forward)
+    if case.get("trainer"):
+        from accelerate.utils import convert_outputs_to_fp32
+
+        model.forward = convert_outputs_to_fp32(model.forward)
     if "bucket_bytes" in case:
         from torch._dynamo.backends.distributed import DDPOptimizer
 
@@ -147,7 +151,8 @@ def run_step(model, batch, memory, launches, whole):
     begin()
     with memory:
         output = model(**batch)
-    # The logits of a model in one graph live until the backward pass is over, as measured with HF Trainer on GPUs.
+    # The logits of a model in one graph live until the backward pass is over, as measured with HF Trainer on GPUs; a
+    # copy in fp32 does not.
     loss, held = output.loss, output.logits if whole else None
     del output
     end("forward")
@@ -172,7 +177,7 @@ def replay(case):
     for _ in range(2):
         for parameter in model.parameters():
             parameter.grad = None
-        whole = case.get("scope") != "block" and not told(case) and not warns(model)
+        whole = not case.get("trainer") and case.get("scope") != "block" and not told(case) and not warns(model)
         report = run_step(model, batch, memory, compiler.launches, whole)
     return compiler.graphs, report
 

@@ -129,6 +129,20 @@ TEST(Units, FuseANormWithItsStatistics) {
   EXPECT_EQ(units[0].writes, std::vector<NodeId>{normal});  // the sum stays inside
 }
 
+/// A bias's gradient: what goes along rows reads the same tensor, in another order.
+TEST(Units, LeaveASumOfColumnsAlone) {
+  JointGraph graph;
+  const NodeId g = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId a = add(graph, NodeKind::pointwise, {g}, kMany);
+  const NodeId sum = add(graph, NodeKind::reduction, {g}, kRows);
+  graph.at(sum).alone = true;
+  const NodeId b = add(graph, NodeKind::pointwise, {g}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {a, sum, b}));
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[0].writes, (std::vector<NodeId>{a, b}));
+  EXPECT_EQ(units[1].writes, std::vector<NodeId>{sum});
+}
+
 TEST(Units, FuseAcrossACallWhatHasItsOperandsBefore) {
   JointGraph graph;
   const NodeId x = add(graph, NodeKind::chained, {}, kMany);
