@@ -25,12 +25,13 @@ bool casts_half(const GraphView& view, const Op& op) {
   return view.read_type(op, 0) != DType::f16;
 }
 
-KernelList int8_casts(const GraphView& view, const Op& op) {
+/// `first`: what starts with its first kernel.
+KernelList int8_casts(const GraphView& view, const Op& op, Issue first) {
   KernelList list;
   const auto n = static_cast<double>(inputs_of(view, op));
   const auto type = view.read_type(op, 0);
   const auto add = [&](KernelKind kind, DType of, double bytes_each) {
-    const Issue issue = list.size() == 0 ? Issue::python : Issue::nested;
+    const Issue issue = list.size() == 0 ? first : Issue::nested;
     list.add(memory_kernel(kind, issue, of, bytes_each * n, n));
   };
   if (casts_half(view, op))
@@ -93,12 +94,21 @@ std::int64_t int8_bytes(const GraphView& view, const Op& op) {
 }
 
 KernelList int8_kernels(const GraphView& view, const Op& op) {
-  KernelList list = int8_casts(view, op);
+  KernelList list = int8_casts(view, op, Issue::python);
   Kernel product = product_kernel(view, op, DType::i8);
   product.issue = Issue::nested;
   list.add(product);
   for (const Kernel& kernel : int8_results(view, op)) list.add(kernel);
   return list;
+}
+
+void launch_int8(Parts& p, const Op& op) {
+  p.writer.launch(int8_casts(p.view, op, Issue::fused));
+  p.writer.host_waits();
+  Kernel product = product_kernel(p.view, op, DType::i8);
+  product.issue = Issue::linear;
+  p.writer.launch(product);
+  p.writer.launch(int8_results(p.view, op));
 }
 
 std::int64_t widened_int8_bytes(const GraphView& view, const Op& op) {
