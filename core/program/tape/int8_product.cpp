@@ -121,13 +121,13 @@ StorageId widened_int8(Parts& parts, const Op& op) {
 }
 
 /// `.to(copy=True)`, then multiplied by the rows' scales in place.
-KernelList int8_widening(const GraphView& view, const Op& op) {
+KernelList int8_widening(const GraphView& view, const Op& op, Issue first) {
   KernelList list;
   if (!view.multiplies_int8(op)) return list;
   const auto type = view.read_type(op, 0);
   const auto n = static_cast<double>(view.parameter(op.weight).numel);
   const auto width = static_cast<double>(size_of(type));
-  list.add(memory_kernel(KernelKind::strided, Issue::autograd, type, (1 + width) * n, n));
+  list.add(memory_kernel(KernelKind::strided, first, type, (1 + width) * n, n));
   list.add(memory_kernel(KernelKind::strided, Issue::nested, type, 2 * width * n, n));
   return list;
 }

@@ -42,9 +42,10 @@ void launch_int8(Parts& parts, const Op& op);
 /// What starts on the GPU: the casts, the product, and what makes its result of the sums.
 KernelList int8_kernels(const GraphView& view, const Op& op);
 
-/// The weight in the input's type while the input's gradient is made, and the kernels that make it.
+/// The weight in the input's type while the input's gradient is made, and the kernels that make it;
+/// `first`: what starts with the first of them.
 StorageId widened_int8(Parts& parts, const Op& op);
 std::int64_t widened_int8_bytes(const GraphView& view, const Op& op);
-KernelList int8_widening(const GraphView& view, const Op& op);
+KernelList int8_widening(const GraphView& view, const Op& op, Issue first);
 
 }  // namespace shardplan::tape
