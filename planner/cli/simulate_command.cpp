@@ -30,6 +30,7 @@ std::string error_of(const Job& job, const Calibration& calibration) {
   if (job.rlhf) return "";
   TimeEstimate time;
   time.kind = step_kind(job.plan);
+  if (job.plan.cluster.gpu.arch == calibration.arch) time.source = Source::calibrated;
   if (const StepError* error = step_error_of(calibration.step_errors, job.plan))
     time.error = *error;
   return error_line(time);
