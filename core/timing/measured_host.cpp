@@ -30,6 +30,7 @@ double UsualHost::pace_with(const Gpu& gpu) const {
 }
 
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference) {
+  if (host.block_seconds) return host_factor_between_steps(*host.block_seconds);
   return 1 + kPythonShare * (host.python_call_seconds / reference.python_call_seconds - 1);
 }
 
@@ -44,7 +45,11 @@ double host_factor_between_steps(double block_seconds) {
 
 TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,
                   const Gpu& gpu) {
-  take_host(rates.host, host_factor(host, reference));
+  // Calls of Python alone say less than that machines with such a GPU have such hosts: 301 eager
+  // steps are 11.2 % of tokens/s off by them, 10.4 by the usual host, 10.2 by the slower of the
+  // two.
+  const double factor = host_factor(host, reference);
+  if (host.block_seconds || factor > rates.host.usual.pace_with(gpu)) take_host(rates.host, factor);
   if (host.memory_bytes_per_second && reference.memory_bytes_per_second) {
     const double memory = *host.memory_bytes_per_second / *reference.memory_bytes_per_second;
     rates.host.deepspeed_adam_elements_per_second *= memory;

@@ -14,18 +14,20 @@ struct MeasuredHost {
   std::string cpu;                                  ///< the processor's own name
   double python_call_seconds = 0;                   ///< a module's call, the median
   std::optional<double> python_call_seconds_least;  ///< the fastest: with nothing beside it
-  std::optional<double> kernel_launch_seconds;      ///< the driver alone; none without a GPU
-  std::optional<double> memory_bytes_per_second;    ///< read and written, by all cores
+  std::optional<double> block_seconds;  ///< a small network's block in PyTorch, both passes, mean
+  std::optional<double> kernel_launch_seconds;    ///< the driver alone; none without a GPU
+  std::optional<double> memory_bytes_per_second;  ///< read and written, by all cores
   std::optional<double> to_gpu_bytes_per_second, from_gpu_bytes_per_second;  ///< pinned memory
 };
 
 /// How many times as long as `reference` this host takes for what training asks of it: the one
-/// number that every time of a host is multiplied by. A fifth of what its Python calls take longer.
+/// number that every time of a host is multiplied by. By its block, as between steps; without one a
+/// fifth of what its Python calls take longer.
 double host_factor(const MeasuredHost& host, const MeasuredHost& reference);
 
 /// The same for a host that was timed between the steps of a run, in the process that trains:
 /// seconds of a small network's block, forward and backward, whose kernels take no time
-/// (tests/accuracy/measure/host_sample.py). A host's pace changes within minutes, so that a probe
+/// (block_passes in data/probe/host.py). A host's pace changes within minutes, so that a probe
 /// made before a run says little of it; this says most.
 double host_factor_between_steps(double block_seconds);
 

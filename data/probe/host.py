@@ -1,9 +1,10 @@
 """What this machine's host takes for what training asks of it, as one JSON object (shardplan.machine/1).
 
 `shardplan probe` runs it with the Python that trains; the measuring programs under tests/accuracy take the same figures
-beside their records. The standard library alone: about three seconds, one with --calls.
+beside their records. The standard library alone takes about three seconds; where PyTorch and a GPU are, a block of a
+small network is timed too, which says more of eager steps and takes some ten seconds.
 
-    python3 host.py [--calls]      --calls: the Python calls alone
+    python3 host.py [--calls | --no-block]      --calls: the Python calls alone, under a second
 """
 import ctypes
 import json
@@ -22,6 +23,8 @@ MOST_THREADS = 16
 LAUNCHES = 200  # fewer than a stream's queue takes, so that none waits for the GPU
 LAUNCH_ROUNDS = 50
 PCIE_BYTES = 256 << 20
+BLOCKS, WIDTH, TOKENS = 6, 16, 4
+BLOCK_SECONDS = 4  # hosts change between two paces within seconds
 
 
 class Module:
@@ -143,6 +146,78 @@ def of_gpu():
         return {"gpu": None, "gpu_unknown": str(error)}
 
 
+def small_blocks(torch, device):
+    """What a Llama's block calls, but for positions and attention; its kernels take no time."""
+    def weight(make, *shape):
+        return torch.nn.Parameter(make(*shape, device=device, dtype=torch.bfloat16))
+
+    class Linear(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = weight(torch.zeros, WIDTH, WIDTH)
+
+        def forward(self, x):
+            return torch._C._nn.linear(x, self.weight)  # ZeRO-3 puts another in the place of torch.nn.functional's
+
+    class Norm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = weight(torch.ones, WIDTH)
+
+        def forward(self, x):
+            wide = x.float()
+            return self.weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).bfloat16()
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.before, self.between = Norm(), Norm()
+            self.q, self.k, self.v, self.o = (Linear() for _ in range(4))
+            self.gate, self.up, self.down = (Linear() for _ in range(3))
+            self.act = torch.nn.SiLU()
+
+        def forward(self, x):
+            h = self.before(x)
+            q, k, v = (m(h).view(1, TOKENS, 1, WIDTH).transpose(1, 2) for m in (self.q, self.k, self.v))
+            x = x + self.o((q * k + v).transpose(1, 2).reshape(1, TOKENS, WIDTH))
+            h = self.between(x)
+            return x + self.down(self.act(self.gate(h)) * self.up(h))
+
+    return [Block() for _ in range(BLOCKS)]
+
+
+def block_passes(torch, device):
+    """Seconds a block, forward and backward; of the second of two passes, the first loads what the first call needs."""
+    with torch.enable_grad(), torch.autocast("cuda", enabled=False):
+        blocks = small_blocks(torch, device)
+        given = torch.zeros(1, TOKENS, WIDTH, device=device, dtype=torch.bfloat16, requires_grad=True)
+        for _ in range(2):
+            torch.cuda.synchronize(device)
+            start, x = time.perf_counter(), given
+            for block in blocks:
+                x = block(x)
+            between = time.perf_counter()
+            x.backward(x.detach())
+            end = time.perf_counter()
+    torch.cuda.synchronize(device)
+    return (between - start) / BLOCKS, (end - between) / BLOCKS
+
+
+def of_pytorch():
+    """Seconds of a block, forward and backward, in the mean; without PyTorch or a GPU nothing."""
+    try:
+        import torch
+
+        device = torch.device("cuda", 0)
+        block_passes(torch, device)
+    except Exception:  # whatever an installation of PyTorch that cannot use a GPU raises
+        return {}
+    taken, end = [], time.perf_counter() + BLOCK_SECONDS
+    while time.perf_counter() < end:
+        taken.append(sum(block_passes(torch, device)))
+    return {"block_seconds": statistics.mean(taken)}
+
+
 def processor():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -167,16 +242,17 @@ def calls():
     return {"python": platform.python_version(), "python_call_seconds": median, "python_call_seconds_least": least}
 
 
-def probe():
+def probe(with_block=True):
     cpus = usable_cpus()
     return {"schema": "shardplan.machine/1",
             "cpu": processor(),
             "cpus": cpus,
             **calls(),
             "memory_bytes_per_second": memory_rate(min(cpus, MOST_THREADS)),
-            **of_gpu()}
+            **of_gpu(),
+            **(of_pytorch() if with_block else {})}
 
 
 if __name__ == "__main__":
-    json.dump(calls() if "--calls" in sys.argv[1:] else probe(), sys.stdout, indent=1)
+    json.dump(calls() if "--calls" in sys.argv[1:] else probe("--no-block" not in sys.argv[1:]), sys.stdout, indent=1)
     print()

@@ -44,6 +44,8 @@ std::string probe_text(const MeasuredHost& host, const std::string& gpu_unknown)
   TextTable table({Align::left, Align::left});
   if (!host.cpu.empty()) table.add({"processor", host.cpu});
   table.add({"a Python call", micros(host.python_call_seconds)});
+  if (host.block_seconds)
+    table.add({"a small block in PyTorch, both passes", micros(*host.block_seconds)});
   if (host.memory_bytes_per_second)
     table.add({"host memory, read and written", rate(*host.memory_bytes_per_second)});
   table.add({"a kernel's start",

@@ -6,8 +6,10 @@
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
+#include "estimate/margins.h"
 #include "questions/estimate_job.h"
 #include "questions/simulate.h"
+#include "render/estimate_text.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
 #include "save/file.h"
@@ -23,6 +25,17 @@ struct SimulateArguments {
   Output output;
 };
 
+/// How far off such steps were: beside every time that is printed.
+std::string error_of(const Job& job, const Calibration& calibration) {
+  if (job.rlhf) return "";
+  TimeEstimate time;
+  time.kind = step_kind(job.plan);
+  if (job.plan.cluster.gpu.arch == calibration.arch) time.source = Source::calibrated;
+  if (const StepError* error = step_error_of(calibration.step_errors, job.plan))
+    time.error = *error;
+  return error_line(time);
+}
+
 Exit run_simulate(const SimulateArguments& a) {
   const Job job = a.job.load(a.job.merged());
   require_steps(job, "simulate", a.job.file);
@@ -32,7 +45,8 @@ Exit run_simulate(const SimulateArguments& a) {
   if (a.output.json())
     a.output.write_json(simulation_json(ranks));
   else
-    a.output.write_text(simulation_text(ranks.front()) + a.job.assumed_checkpointing());
+    a.output.write_text(simulation_text(ranks.front()) + error_of(job, calibration) +
+                        a.job.assumed_checkpointing());
   if (!a.trace.empty() && !a.output.json())
     tell(fmt::format("Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace));
   return Exit::done;

@@ -313,9 +313,10 @@ std::string typical_lines(const Estimate& e) {
 
 std::string step_error_text(const TimeEstimate& time) {
   if (!time.error) return fmt::format("not known: no {} step was measured", time.kind);
-  return fmt::format("{:.0f} % in the mean, {:.0f} % at most, in {} measured {} steps",
+  return fmt::format("{:.0f} % in the mean, {:.0f} % at most, in {} measured {} steps{}",
                      100 * time.error->mean, 100 * std::abs(time.error->largest), time.error->runs,
-                     time.error->kind);
+                     time.error->kind,
+                     time.source == Source::assumed ? ", none of them on such a GPU" : "");
 }
 
 std::string error_line(const TimeEstimate& time) {

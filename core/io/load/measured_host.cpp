@@ -14,6 +14,7 @@ MeasuredHost read_measured_host(ObjectReader o) {
   host.python_call_seconds = *call;
   host.python_call_seconds_least =
       o.number("python_call_seconds_least", kLeastSeconds, kMostSeconds);
+  host.block_seconds = o.number("block_seconds", kLeastSeconds, kMostSeconds);
   host.kernel_launch_seconds = o.number("kernel_launch_seconds", 0, kMostSeconds);
   host.memory_bytes_per_second = o.number("memory_bytes_per_second", kLeastRate, kMostRate);
   host.to_gpu_bytes_per_second = o.number("to_gpu_bytes_per_second", kLeastRate, kMostRate);
@@ -29,6 +30,7 @@ Json measured_host_json(const MeasuredHost& host) {
     if (value) json[key] = *value;
   };
   add("python_call_seconds_least", host.python_call_seconds_least);
+  add("block_seconds", host.block_seconds);
   add("kernel_launch_seconds", host.kernel_launch_seconds);
   add("memory_bytes_per_second", host.memory_bytes_per_second);
   add("to_gpu_bytes_per_second", host.to_gpu_bytes_per_second);

@@ -47,7 +47,7 @@ tape::KernelList kernel_of(const Node& node, const Op& op, const tape::GraphView
   if (node.further || node.gradient_of != kNone) return list;
   if (view.multiplies_int8(op)) {
     if (!node.backward) return tape::int8_kernels(view, op);
-    list = tape::int8_widening(view, op);
+    list = tape::int8_widening(view, op, Issue::autograd);
     if (const auto product = tape::linear_backward_kernels(view, op, node.type).input)
       list.add(*product);
     return list;

@@ -94,7 +94,7 @@ void BackwardPass::launch(const Op& op) {
   const DType type = op.in[0] != kNone ? p_.view.read_type(op, 0) : p_.view.state(op.out).dtype;
   if (op.in[0] != kNone && p_.view.state(op.in[0]).needs_grad) {
     p_.writer.launch(widening_kernels(p_.view, op, Issue::fused_node));
-    p_.writer.launch(int8_widening(p_.view, op));
+    p_.writer.launch(int8_widening(p_.view, op, Issue::fused_node));
   }
   const LinearBackwardKernels kernels = linear_backward_kernels(p_.view, op, type);
   if (multiplies_one_by_one(p_.view, op, type))

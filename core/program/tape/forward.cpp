@@ -342,7 +342,7 @@ void ForwardPass::launch_product(const Op& op, DType type) {
   }
   if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
     return p_.exchanges.launch_forward(op, called(op, product_kernel(p_.view, op, type)));
-  p_.writer.launch(int8_kernels(p_.view, op));
+  launch_int8(p_, op);
 }
 
 void ForwardPass::drop_names(std::size_t i) {

@@ -25,12 +25,13 @@ bool casts_half(const GraphView& view, const Op& op) {
   return view.read_type(op, 0) != DType::f16;
 }
 
-KernelList int8_casts(const GraphView& view, const Op& op) {
+/// `first`: what starts with its first kernel.
+KernelList int8_casts(const GraphView& view, const Op& op, Issue first) {
   KernelList list;
   const auto n = static_cast<double>(inputs_of(view, op));
   const auto type = view.read_type(op, 0);
   const auto add = [&](KernelKind kind, DType of, double bytes_each) {
-    const Issue issue = list.size() == 0 ? Issue::python : Issue::nested;
+    const Issue issue = list.size() == 0 ? first : Issue::nested;
     list.add(memory_kernel(kind, issue, of, bytes_each * n, n));
   };
   if (casts_half(view, op))
@@ -93,12 +94,21 @@ std::int64_t int8_bytes(const GraphView& view, const Op& op) {
 }
 
 KernelList int8_kernels(const GraphView& view, const Op& op) {
-  KernelList list = int8_casts(view, op);
+  KernelList list = int8_casts(view, op, Issue::python);
   Kernel product = product_kernel(view, op, DType::i8);
   product.issue = Issue::nested;
   list.add(product);
   for (const Kernel& kernel : int8_results(view, op)) list.add(kernel);
   return list;
+}
+
+void launch_int8(Parts& p, const Op& op) {
+  p.writer.launch(int8_casts(p.view, op, Issue::fused));
+  p.writer.host_waits();
+  Kernel product = product_kernel(p.view, op, DType::i8);
+  product.issue = Issue::linear;
+  p.writer.launch(product);
+  p.writer.launch(int8_results(p.view, op));
 }
 
 std::int64_t widened_int8_bytes(const GraphView& view, const Op& op) {
@@ -111,13 +121,13 @@ StorageId widened_int8(Parts& parts, const Op& op) {
 }
 
 /// `.to(copy=True)`, then multiplied by the rows' scales in place.
-KernelList int8_widening(const GraphView& view, const Op& op) {
+KernelList int8_widening(const GraphView& view, const Op& op, Issue first) {
   KernelList list;
   if (!view.multiplies_int8(op)) return list;
   const auto type = view.read_type(op, 0);
   const auto n = static_cast<double>(view.parameter(op.weight).numel);
   const auto width = static_cast<double>(size_of(type));
-  list.add(memory_kernel(KernelKind::strided, Issue::autograd, type, (1 + width) * n, n));
+  list.add(memory_kernel(KernelKind::strided, first, type, (1 + width) * n, n));
   list.add(memory_kernel(KernelKind::strided, Issue::nested, type, 2 * width * n, n));
   return list;
 }

@@ -14,9 +14,10 @@ _VARIABLE = "MEASURE_MACHINE"
 
 
 def machine():
-    """The whole probe (shardplan.machine/1), once for a program and all that it starts; None where it failed."""
+    """The probe without PyTorch (shardplan.machine/1): records time blocks between their steps. Once for a
+    program and all that it starts; None where it failed."""
     if _VARIABLE not in os.environ:
-        done = subprocess.run([sys.executable, _PROGRAM], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, _PROGRAM, "--no-block"], capture_output=True, text=True, check=False)
         os.environ[_VARIABLE] = done.stdout if done.returncode == 0 else "null"
     return json.loads(os.environ[_VARIABLE])
 

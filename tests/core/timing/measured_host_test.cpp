@@ -47,14 +47,40 @@ TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
   EXPECT_DOUBLE_EQ(half.native_adam_bytes_per_second, rates.host.native_adam_bytes_per_second / 2);
 }
 
+class BesideUsual : public testing::Test {
+ protected:
+  BesideUsual() {
+    rates_.host.usual = {"Hopper", 1.134, {{"one", 1.2}}};
+    gpu_.arch = "Hopper";
+    gpu_.name = "one";
+  }
+  double pace(const MeasuredHost& host) const {
+    return on_host(rates_, host, host_of(2e-6), gpu_).host.usual.pace_with(gpu_);
+  }
+
+  TimeRates rates_;
+  Gpu gpu_;
+};
+
 /// A host that was measured is not the usual one as well.
-TEST(MeasuredHost, LeavesNothingOfTheUsualHost) {
-  TimeRates rates;
-  rates.host.usual = {"Hopper", 1.134, {{"one", 1.2}}};
-  Gpu gpu;
-  gpu.arch = "Hopper";
-  gpu.name = "one";
-  EXPECT_EQ(on_host(rates, host_of(3e-6), host_of(2e-6), gpu).host.usual.pace_with(gpu), 1);
+TEST_F(BesideUsual, AHostThatIsSlowerStandsInItsPlace) {
+  EXPECT_EQ(pace(host_of(5e-6)), 1);  // factor 1.3
+  const HostRates slow = on_host(rates_, host_of(5e-6), host_of(2e-6), gpu_).host;
+  EXPECT_DOUBLE_EQ(slow.phase_seconds, 1.3 * rates_.host.phase_seconds);
+}
+
+TEST_F(BesideUsual, QuickCallsOfPythonAloneDoNotSayThatAHostIsQuicker) {
+  EXPECT_EQ(pace(host_of(3e-6)), 1.2);  // factor 1.1
+  const HostRates usual = on_host(rates_, host_of(3e-6), host_of(2e-6), gpu_).host;
+  EXPECT_EQ(usual.phase_seconds, rates_.host.phase_seconds);
+}
+
+TEST_F(BesideUsual, ABlockInPyTorchDoes) {
+  MeasuredHost quick = host_of(3e-6);
+  quick.block_seconds = 1.3e-3;
+  EXPECT_EQ(pace(quick), 1);
+  const HostRates host = on_host(rates_, quick, host_of(2e-6), gpu_).host;
+  EXPECT_NEAR(host.phase_seconds / rates_.host.phase_seconds, 0.69, 0.01);
 }
 
 TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {

@@ -191,8 +191,11 @@ TEST(TimeText, SaysHowFarOffSuchStepsWere) {
   EXPECT_THAT(time_lines(e),
               HasSubstr("error of such times: not known: no ddp step was measured\n"));
   e.time.error = StepError{.kind = "ddp", .runs = 25, .mean = 0.068, .largest = -0.327};
+  e.time.source = Source::calibrated;
   EXPECT_THAT(time_lines(e), HasSubstr("error of such times: 7 % in the mean, 33 % at most, in 25 "
                                        "measured ddp steps\n"));
+  e.time.source = Source::assumed;  // another architecture
+  EXPECT_THAT(step_error_text(e.time), EndsWith("ddp steps, none of them on such a GPU"));
 }
 
 }  // namespace

@@ -58,6 +58,37 @@ TEST(HostCalls, OfLigersKernelsAreAFunctionOfAutogradEach) {
   EXPECT_EQ(calls(plain.backward_kernels, Issue::fused_node), 0);
 }
 
+// Whether there are outliers, and the zero that is put into their columns.
+TEST(HostCalls, OfALinearInEightBitsWaitTwiceAndAreAFunctionEachWay) {
+  BuildOptions options;
+  options.lora = Lora{};
+  options.lora->targets = {"q_proj"};
+  options.lora->base = Quantization::int8;
+  const Model model = model_of(
+      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 128})",
+      options);
+  const TapeRun run = run_of(model, model.segments[1], TapeMode::keep);
+  constexpr int kLinears = 7, kAdapters = 2;
+  EXPECT_EQ(calls(run.forward_kernels, Issue::waited), kLinears);
+  EXPECT_EQ(std::ranges::count(run.forward, TapeEvent::Kind::host_waits, &TapeEvent::kind),
+            kLinears);
+  EXPECT_EQ(calls(run.forward_kernels, Issue::fused), kLinears);
+  EXPECT_EQ(calls(run.forward_kernels, Issue::linear), kLinears + kAdapters);
+  EXPECT_EQ(calls(run.backward_kernels, Issue::fused_node), kLinears);
+}
+
+// Not as views are, which take nothing (HostRates::empty).
+TEST(HostCalls, ThatStartNothingTakeTimeAllTheSame) {
+  const Model model = two_linears();
+  const Segment& segment = model.segments.front();
+  const TapeOptions offloads{.offloading = ActivationOffloading::streams};
+  const TapeRun plain = run_of(model, segment, TapeMode::keep);
+  const TapeRun sent = run_of(model, segment, TapeMode::keep, offloads);
+  EXPECT_EQ(calls(plain.forward_kernels, Issue::loop), 0);
+  EXPECT_GT(calls(sent.forward_kernels, Issue::loop), 0);
+}
+
 TEST(HostCalls, OfAPolicysCheckpointGoThroughPythonOneByOne) {
   const Model model = two_linears();
   const Segment& segment = model.segments.front();
