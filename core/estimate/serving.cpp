@@ -123,11 +123,12 @@ Estimate estimate_serving(const Model& model, const Plan& plan, const Calibratio
   e.usable_bytes = plan.cluster.gpu.usable.count();
   ServingEstimate s;
   s.replicas = plan.cluster.world() / engine.tensor_parallel;
-  s.memory = engine_memory(engine, model, plan);
-  count_sequences(s, plan);
   Program groups;  // nothing runs in it: whose communicators a process has
   groups.groups = group_shapes(divided(plan));
-  add_memory(e, plan, s, process_memory(divided(plan), calibration, groups));
+  const ProcessMemory process = process_memory(divided(plan), calibration, groups);
+  s.memory = engine_memory(engine, model, plan, process.point());
+  count_sequences(s, plan);
+  add_memory(e, plan, s, process);
   if (knows_time(plan) && s.sequences > 0)
     time_requests(s, ServedNetwork(model, plan, calibration.time), plan);
   e.time.source = Source::assumed;  // rates of an engine's kernels: PyTorch's and Inductor's
