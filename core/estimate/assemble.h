@@ -15,6 +15,10 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
                                          std::span<const Program* const> programs,
                                          const ForEach& each = in_turn);
 
+/// Lets `runs` know of further steps of the plan, one after the other: which program each has.
+void add_steps(ReservedRuns& runs, const Plan& plan, const Calibration& calibration,
+               std::span<const Program* const> programs, std::span<const std::size_t> order);
+
 /// All but what is about a model: parameters and tensors are left at 0. `runs`: the program's;
 /// nullptr: reserved memory by ratio.
 Estimate assemble(const Plan& plan, const Calibration& calibration, const Program& program,

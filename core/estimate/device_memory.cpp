@@ -1,6 +1,7 @@
 #include "estimate/device_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "estimate/assemble.h"
@@ -211,21 +212,39 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
                             limit);
 }
 
+namespace {
+
+/// What reserved_memory() asks a program's runs about.
+std::array<std::int64_t, 3> limits_of(const Program& program, const Plan& plan,
+                                      const Calibration& calibration) {
+  const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, program), plan);
+  const Margins margins = margins_of(plan, calibration, program);
+  return {limit.point, limit.shrunk(program.held_at_most, margins), limit.widened(margins)};
+}
+
+PacedProgram paced(const Program& program, const Plan& plan, const Calibration& calibration) {
+  return {&program, pace_for(program, plan, calibration.time), traits_of(plan).places_states};
+}
+
+}  // namespace
+
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
                                          std::span<const Program* const> programs,
                                          const ForEach& each) {
   std::vector<std::int64_t> limits;
-  std::vector<PacedProgram> paced;
+  std::vector<PacedProgram> all;
   for (const Program* program : programs) {
-    const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, *program), plan);
-    const Margins margins = margins_of(plan, calibration, *program);
-    limits.push_back(limit.point);
-    limits.push_back(limit.shrunk(program->held_at_most, margins));
-    limits.push_back(limit.widened(margins));
-    paced.push_back(
-        {program, pace_for(*program, plan, calibration.time), traits_of(plan).places_states});
+    for (const std::int64_t limit : limits_of(*program, plan, calibration)) limits.push_back(limit);
+    all.push_back(paced(*program, plan, calibration));
   }
-  return reserved_runs(paced, std::move(limits), each);
+  return reserved_runs(all, std::move(limits), each);
+}
+
+void add_steps(ReservedRuns& runs, const Plan& plan, const Calibration& calibration,
+               std::span<const Program* const> programs, std::span<const std::size_t> order) {
+  std::vector<PacedProgram> all;
+  for (const Program* program : programs) all.push_back(paced(*program, plan, calibration));
+  runs.add_steps(all, order, limits_of(*programs.back(), plan, calibration));
 }
 
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,

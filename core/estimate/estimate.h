@@ -9,6 +9,7 @@
 #include "estimate/apart.h"
 #include "estimate/calibration.h"
 #include "estimate/device_memory.h"
+#include "estimate/many_iterations.h"
 #include "estimate/passes.h"
 #include "estimate/serving.h"
 #include "estimate/time.h"
@@ -47,8 +48,9 @@ struct Estimate {
   std::vector<TrafficLine> traffic;
   TimeEstimate time;  ///< of the typical step, where samples have several lengths
   std::optional<TypicalStep> typical;
-  std::optional<ServingEstimate> serving;  ///< of a job that an engine serves
-  std::vector<ModelsApart> apart;          ///< of several models: those on GPUs of their own
+  std::optional<ServingEstimate> serving;    ///< of a job that an engine serves
+  std::vector<ModelsApart> apart;            ///< of several models: those on GPUs of their own
+  std::optional<ManyIterations> iterations;  ///< where those of several models differ
 };
 
 /// Where reserved memory comes from.

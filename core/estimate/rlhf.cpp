@@ -11,6 +11,7 @@
 #include "estimate/detail.h"
 #include "estimate/generation.h"
 #include "estimate/handover_time.h"
+#include "estimate/iterations.h"
 #include "estimate/nccl_memory.h"
 #include "estimate/rollout_time.h"
 #include "lowering/lower.h"
@@ -145,13 +146,16 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     time = {};
     time.unknown_because = *unknown_because;
   }
-  Program program = lower_rlhf(rlhf);
+  const std::optional<Rlhf> longest = with_longest_answers(rlhf);
+  Program program = lower_rlhf(longest ? *longest : rlhf);
   program.communicator_bytes += handover_communicator(rlhf, calibration);
   Plan iteration = plan;  // the margins and errors are those of iterations, not of the actor's step
   iteration.workload.kind = WorkKind::rlhf;
-  const ReservedRuns runs = allocator_run(iteration, calibration, program);
+  ReservedRuns runs = allocator_run(iteration, calibration, program);
+  const auto many = add_iterations(runs, rlhf, iteration, calibration);
   const MemoryProfile memory = simulate_memory(program);
   Estimate e = assemble(iteration, calibration, program, memory, &runs, time);
+  e.iterations = many;
   if (rlhf.rollout) {  // the error of training steps says nothing of an engine's answers
     e.time.kind = "rollout";
     e.time.error.reset();

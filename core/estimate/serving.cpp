@@ -87,7 +87,11 @@ void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
   const std::int64_t needed =
       m.weights + m.activations + checked_mul(blocks, m.block_bytes) + process.point();
   const bool has_room = s.room >= asked;
-  const std::int64_t taken = has_room ? m.budget : needed - process.point();
+  // A share of what is free leaves the process its own, whatever the share.
+  const bool of_free = plan.workload.generation.engine->engine->share_is_of_free;
+  const std::int64_t budget =
+      of_free ? std::min(m.budget, e.usable_bytes - process.upper) : m.budget;
+  const std::int64_t taken = has_room ? budget : needed - process.point();
   e.allocated = e.reserved = {taken, taken, taken};
   const std::int64_t others = process.upper - process.point();
   e.device = {taken + process.point(), taken + process.upper, taken + process.point()};
@@ -104,9 +108,10 @@ void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
   add(Category::kv_cache, taken - m.weights - m.activations);
   e.breakdown = breakdown_of(memory, process, 0, {});
   e.verdict = verdict_of(e.device, {}, plan.cluster);
-  const std::int64_t available = std::min(e.usable_bytes, m.budget + process.point());
+  const std::int64_t available = std::min(e.usable_bytes, budget + process.point());
   e.verdict.headroom_bytes = available - needed;
-  if (has_room && e.device.point + others <= e.usable_bytes) return;
+  if (has_room && e.verdict.headroom_bytes >= 0 && e.device.point + others <= e.usable_bytes)
+    return;
   e.verdict.gpu = {Fit::does_not_fit, needed, available};
   e.verdict.fits = false;
   e.verdict.limited_by = "gpu";
@@ -123,11 +128,12 @@ Estimate estimate_serving(const Model& model, const Plan& plan, const Calibratio
   e.usable_bytes = plan.cluster.gpu.usable.count();
   ServingEstimate s;
   s.replicas = plan.cluster.world() / engine.tensor_parallel;
-  s.memory = engine_memory(engine, model, plan);
-  count_sequences(s, plan);
   Program groups;  // nothing runs in it: whose communicators a process has
   groups.groups = group_shapes(divided(plan));
-  add_memory(e, plan, s, process_memory(divided(plan), calibration, groups));
+  const ProcessMemory process = process_memory(divided(plan), calibration, groups);
+  s.memory = engine_memory(engine, model, plan, process.point());
+  count_sequences(s, plan);
+  add_memory(e, plan, s, process);
   if (knows_time(plan) && s.sequences > 0)
     time_requests(s, ServedNetwork(model, plan, calibration.time), plan);
   e.time.source = Source::assumed;  // rates of an engine's kernels: PyTorch's and Inductor's

@@ -459,6 +459,7 @@ struct EngineMemory {
   std::int64_t blocks_needed = 0;  ///< for one sequence of the full length: fewer, and it stops
   /// What it keeps when it sleeps, of what is neither weights nor cache.
   std::int64_t asleep = 0;
+  std::int64_t process = 0;  ///< its own process, beside all of it; 0: not counted
 };
 
 /// What runs the engine's passes over such a network.
@@ -467,7 +468,7 @@ const EngineRunner& runner_of(const RolloutEngine& engine, const Model& generato
 /// `generator`: the network with a cache, whole; `generation`: how it is asked (prompt and new
 /// tokens, GPU, element types).
 EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
-                           const Plan& generation);
+                           const Plan& generation, std::int64_t process = 0);
 
 /// The least utilization, in hundredths, at which one sequence of the full length has room.
 double least_utilization(const RolloutEngine& engine, const EngineMemory& memory,

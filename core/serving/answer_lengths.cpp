@@ -50,4 +50,9 @@ double AnswerLengths::longest_of(double answers) const {
   return scale_ <= 0 ? mean_ : std::min(longest_, scale_ * harmonic(answers));
 }
 
+double AnswerLengths::longest_below(double answers, double share) const {
+  if (scale_ <= 0) return mean_;
+  return std::min(longest_, -scale_ * std::log(1 - std::pow(share, 1 / answers)));
+}
+
 }  // namespace shardplan

@@ -20,6 +20,8 @@ class AnswerLengths {
   double said() const;
   /// Tokens of the longest of so many, in the mean.
   double longest_of(double answers) const;
+  /// What the longest of so many is in this share of all cases at most.
+  double longest_below(double answers, double share) const;
 
  private:
   double mean_, longest_;

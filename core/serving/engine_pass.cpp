@@ -83,6 +83,30 @@ double bytes_between(const Kernel& before, const Kernel& after, bool gathered, s
   return static_cast<double>(size_of(DType::bf16)) * (read + made);
 }
 
+/// Keys that a query of a prompt sees in the mean, of `past` and the prompt's own, in a layer that
+/// keeps a window of them: engines' kernels leave out blocks that are not in it.
+double keys_in_window(double window, double past, double own) {
+  const double filling = std::clamp(window - past, 0.0, own);  // queries with fewer keys than that
+  return (filling * (past + filling / 2) + (own - filling) * window) / own;
+}
+
+/// Attention that the class writes out as two products, which engines run as one kernel: vLLM's
+/// and SGLang's take sinks and slopes along (vllm/v1/attention/backends/flash_attn.py,
+/// triton_attn.py). No kernel where the layer has none.
+std::optional<Kernel> written_attention(const Graph& graph, const Kernel& like) {
+  for (const Op& op : graph.ops()) {
+    if (op.kind != OpKind::matmul || op.work.scale != Scale::context_scores) continue;
+    const Extent scores = graph.value(op.out).extent;
+    if (scores.scale != Scale::context_scores || scores.per <= 0) continue;
+    Kernel attention = like;
+    attention.kind = KernelKind::attention;
+    attention.batch = scores.per;
+    attention.k = op.work.per / scores.per;
+    return attention;
+  }
+  return std::nullopt;
+}
+
 /// Stored in fewer bits than products take, and widened within them.
 bool few_bits(Quantization stored) {
   return stored != Quantization::none && !format_of(stored).rate && !format_of(stored).widened;
@@ -308,13 +332,31 @@ void ServedNetwork::add_attention(EnginePassTime& time, const EngineLoad& load) 
                       bytes / (r.bandwidth * peaks_.memory) + again_seconds(bytes);
   }
   if (load.prompt_tokens <= 0) return;
-  const ModelRun run = run_of(1, whole(load.prompt_length), std::llround(load.prompt_past));
-  double one = 0;
-  for (const SegmentRun& s : run.segments)
+  time.attention += prompt_attention(load) * load.prompt_tokens / load.prompt_length;
+}
+
+double ServedNetwork::prompt_attention(const EngineLoad& load) const {
+  const std::int64_t own = whole(load.prompt_length);
+  const std::int64_t past = std::llround(load.prompt_past);
+  const ModelRun run = run_of(1, own, past);
+  double seconds = 0;
+  for (const SegmentRun& s : run.segments) {
+    const auto repeat = static_cast<double>(s.segment->repeat);
+    const auto window = static_cast<double>(window_of(*s.segment));
+    const auto add = [&](Kernel k) {
+      if (window > 0) {
+        k.n = whole(keys_in_window(window, load.prompt_past, load.prompt_length));
+        k.causal = k.masked = false;
+      }
+      seconds += repeat * kernel_seconds(k, peaks_, rates_.kernels);
+    };
     for (const Kernel& k : s.forward.forward_kernels)
-      if (k.kind == KernelKind::attention)
-        one += static_cast<double>(s.segment->repeat) * kernel_seconds(k, peaks_, rates_.kernels);
-  time.attention += one * load.prompt_tokens / load.prompt_length;
+      if (k.kind == KernelKind::attention) add(k);
+    const Kernel like{
+        .type = DType::bf16, .causal = past == 0 && own > 1, .m = own, .n = past + own};
+    if (const auto written = written_attention(s.segment->graph, like)) add(*written);
+  }
+  return seconds;
 }
 
 /// Starting the layers of a pass that no whole graph starts, as those of passes with prompts. Up to

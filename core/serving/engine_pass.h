@@ -56,6 +56,8 @@ class ServedNetwork {
   void add_head(EnginePassTime& time, double rows) const;
   void add_exchanges(EnginePassTime& time, const SegmentRun& segment) const;
   void add_attention(EnginePassTime& time, const EngineLoad& load) const;
+  /// Of one prompt of the load, seconds.
+  double prompt_attention(const EngineLoad& load) const;
   double starting(const EngineLoad& load) const;
   double scoring(const EngineLoad& load) const;
   double waited_for(const EngineLoad& load) const;

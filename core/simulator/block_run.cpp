@@ -76,6 +76,14 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
   return Stop::done;
 }
 
+bool BlockRun::run_step(std::shared_ptr<const BlockScript> script) {
+  const bool built = step_ > 0;
+  follow(std::move(script));
+  if (built) at_ = script_->step;
+  run({script_->rows.size()});
+  return !failed_;
+}
+
 std::int64_t BlockRun::bytes_for(const BlockRow& row) const {
   if (shift_ == 0 || row.is_state || row.amount < kShifted) return row.amount;
   return static_cast<std::int64_t>(static_cast<double>(row.amount) * (1 + shift_));

@@ -51,6 +51,9 @@ class BlockRun {
 
   /// Runs up to the steady state, until memory runs out, or up to `before`.
   Stop run(const StopBefore& before);
+  /// One step more, of a script whose model is built as this one's is. The first call builds the
+  /// model. False: memory ran out.
+  bool run_step(std::shared_ptr<const BlockScript> script);
   ReservedProfile profile() const;
 
   /// From here on; it is never below what the run holds.

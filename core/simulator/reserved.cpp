@@ -105,7 +105,29 @@ void ReservedRuns::note_cached(std::int64_t bytes) {
   most_cached_ = std::max(most_cached_, bytes);
 }
 
+void ReservedRuns::add_steps(std::span<const PacedProgram> programs,
+                             std::span<const std::size_t> order,
+                             std::span<const std::int64_t> limits) {
+  std::vector<Script> scripts;
+  for (const PacedProgram& p : programs) scripts.push_back(script_of(*p.program, p.pace));
+  const auto steps_within = [&](const AllocatorOptions& options) {
+    BlockRun run(scripts[order.front()], options);
+    for (const std::size_t i : order)
+      if (!run.run_step(scripts[i])) break;
+    return run.profile();
+  };
+  const std::int64_t reserved = steps_within({}).reserved;
+  if (reserved <= spare_.reserved) return;
+  spare_.reserved = reserved;
+  note_cached(cached(spare_));
+  for (const std::int64_t limit : limits)
+    if (limit > 0 && limit < reserved)
+      scarce_steps_.push_back({limit, steps_within({.limit = limit})});
+}
+
 ReservedProfile ReservedRuns::within(std::int64_t limit) const {
+  for (const ScarceSteps& steps : scarce_steps_)
+    if (steps.limit == limit) return steps.profile;
   const auto it = std::find_if(scarce_.begin(), scarce_.end(),
                                [&](const Scarce& s) { return s.limit == limit; });
   if (it == scarce_.end()) return spare_;

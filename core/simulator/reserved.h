@@ -37,6 +37,11 @@ class ReservedRuns {
   /// With no more than `limit`, one of those that were asked for.
   ReservedProfile within(std::int64_t limit) const;
 
+  /// Steps of several programs that build the same model, one after the other in this order: what
+  /// is held over all of them counts where it is more.
+  void add_steps(std::span<const PacedProgram> programs, std::span<const std::size_t> order,
+                 std::span<const std::int64_t> limits);
+
  private:
   friend std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
                                                  std::vector<std::int64_t> limits,
@@ -52,10 +57,16 @@ class ReservedRuns {
   void try_neighbours(const std::shared_ptr<const BlockScript>& script);
   void try_chances(const std::shared_ptr<const BlockScript>& script);
   void note_cached(std::int64_t bytes);
+  /// Of add_steps() with no more than a limit that they pass.
+  struct ScarceSteps {
+    std::int64_t limit = 0;
+    ReservedProfile profile;
+  };
 
   BlockRun run_;
   std::vector<std::int64_t> ahead_;  ///< limits that were not reached yet, the lowest last
   std::vector<Scarce> scarce_;
+  std::vector<ScarceSteps> scarce_steps_;
   ReservedProfile spare_;
   std::int64_t least_cached_ = 0, most_cached_ = 0;  ///< beyond blocks, of it and its neighbours
 };

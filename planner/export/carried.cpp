@@ -145,12 +145,25 @@ std::string first_apart(const Json& planned, const Json& heard) {
   return "";
 }
 
+/// What of the first model's plan cannot be said: a field and what the file would train with.
+void refuse_field(const Difference& found, const ExportedFile& file) {
+  const std::string instead = found.heard.is_null() ? "none" : found.heard.dump();
+  refuse_export(found.field,
+                say("{} cannot be said in {}, which would train with {}", found.planned.dump(),
+                    file.name, instead),
+                say("{}, another --as, or --as job", instead));
+}
+
 /// Models have options of their own: what counts is that all of them together run alike.
 void check_models_carried(const ExportedFile& file, const Json& asked, const Job& planned,
                           const HeardJob& heard) {
   if (run_alike(planned, heard.job)) return;
-  refuse_export("workload" + first_apart(asked, heard.asked),
-                say("{} would run another job than this one", file.name), "--as job");
+  const std::string apart = first_apart(asked, heard.asked);
+  if (apart.empty())
+    if (const auto found = difference(planned.plan, heard.job.plan, planned.model.facts.model_type))
+      refuse_field(*found, file);
+  refuse_export("workload" + apart, say("{} would run another job than this one", file.name),
+                "--as job");
 }
 
 }  // namespace
@@ -163,13 +176,8 @@ void check_carried(const ExportedFile& file, const Json& asked, const Job& job) 
   Plan planned = job.plan;
   const TrainerDescription& runs = *heard.trainer;
   planned.trainer = &runs;
-  if (const auto found = difference(planned, heard, job.model.facts.model_type)) {
-    const std::string instead = found->heard.is_null() ? "none" : found->heard.dump();
-    refuse_export(found->field,
-                  say("{} cannot be said in {}, which would train with {}", found->planned.dump(),
-                      file.name, instead),
-                  say("{}, another --as, or --as job", instead));
-  }
+  if (const auto found = difference(planned, heard, job.model.facts.model_type))
+    refuse_field(*found, file);
   const TrainerDescription& asks = *job.plan.trainer;
   if (&asks != &runs && &asks != &default_trainer() && !run_alike(job, of_file.job))
     refuse_export("trainer", say("{} is not what runs {}", asks.name, file.name), runs.name);

@@ -109,10 +109,20 @@ int TrainerFile::fsdp_version() const {
   return block.is_null() ? 0 : block.value("fsdp_version", 1);
 }
 
+/// Its batch is in the trainer's samples, of which HF Trainer checks the number: a pair is one.
+Json TrainerFile::ds_config() const {
+  const ExportFormat& own = *planning_of(plan()).own_format;
+  Json config = Json::parse(own.write(asked_, job_, estimate_));
+  const std::int64_t sequences = job_.rlhf ? job_.rlhf->description().sequences : 1;
+  for (const char* key : {"train_batch_size", "train_micro_batch_size_per_gpu"})
+    if (const auto value = config.find(key); value != config.end() && value->is_number_integer())
+      *value = value->get<std::int64_t>() / sequences;
+  return config;
+}
+
 void TrainerFile::distribution(bool fsdp_switch) {
   if (has_zero()) {
-    const ExportFormat& own = *planning_of(plan()).own_format;
-    put("deepspeed", Json::parse(own.write(asked_, job_, estimate_)));
+    put("deepspeed", ds_config());
     return;
   }
   Json block = fsdp_block();

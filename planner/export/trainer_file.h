@@ -81,6 +81,7 @@ class TrainerFile {
 
   /// FSDP's options as accelerate's file has them; null under others.
   Json fsdp_block() const;
+  Json ds_config() const;
   /// 1 or 2; 0 under others.
   int fsdp_version() const;
   /// The ds_config inside the file, or fsdp_block.

@@ -222,6 +222,9 @@ void add_rollout(Collector& out, const Rlhf& rlhf) {
   const RolloutEngine& engine = *rlhf.rollout;
   if (engine.sleep_level == 0)
     out.add("the engine asleep while others work", "sleep", {{"/workload/rollout/sleep_level", 1}});
+  if (rlhf.judge && rlhf.judge->engine.sleep_level == 0)
+    out.add("the engine that judges asleep while others work", "sleep",
+            {{"/workload/models/reward/engine/sleep_level", 1}});
   const std::int64_t degree = 2 * engine.tensor_parallel;
   const Cluster& cluster = rlhf.roles.front().plan.cluster;
   if (degree <= cluster.gpus_per_node)
@@ -294,8 +297,15 @@ std::optional<EngineShare> engine_share(const Job& job) {
     return EngineShare{std::llround(engine.utilization * 100), block, engine.engine->share_key,
                        alone};
   };
-  if (job.rlhf && job.rlhf->rollout && job.rlhf->rollout->at().shares_gpus)
-    return of(*job.rlhf->rollout, "rollout", false);
+  const auto shares = [](const RolloutEngine& engine) { return engine.at().shares_gpus; };
+  // Of two engines on the same GPUs the one that takes more.
+  const bool rollout = job.rlhf && job.rlhf->rollout && shares(*job.rlhf->rollout);
+  if (job.rlhf && job.rlhf->judge && shares(job.rlhf->judge->engine)) {
+    const RolloutEngine& judge = job.rlhf->judge->engine;
+    if (!rollout || judge.utilization >= job.rlhf->rollout->utilization)
+      return of(judge, "models/reward/engine", false);
+  }
+  if (rollout) return of(*job.rlhf->rollout, "rollout", false);
   const auto& serves = job.plan.workload.generation.engine;
   if (!job.rlhf && serves) return of(*serves, "engine", true);
   return std::nullopt;

@@ -60,6 +60,18 @@ std::string groups_apart(const Estimate& e) {
   return text;
 }
 
+/// What many iterations of other lengths make the allocator hold.
+std::string iteration_lines(const Estimate& e) {
+  if (!e.iterations) return "";
+  const ManyIterations& many = *e.iterations;
+  return wrapped(fmt::format("over {} iterations, whose longest answers have {} to {} tokens, the "
+                             "allocator comes to hold {}; if all had {} tokens: {}",
+                             many.count, format_count(many.shortest), format_count(many.longest),
+                             format_bytes(many.reserved), format_count(many.longest),
+                             format_bytes(many.alike)),
+                 "  ", "    ");
+}
+
 }  // namespace
 
 std::string resource_lines(const Estimate& e) {
@@ -74,7 +86,7 @@ std::string resource_lines(const Estimate& e) {
              fmt::format("{}; upper bound {}", margin, format_bytes(e.device.upper))});
   add_resource(table, "host", e.verdict.host, "host-memory-bytes");
   add_resource(table, "NVMe", e.verdict.nvme, "nvme-bytes");
-  return table.text() + groups_apart(e);
+  return table.text() + groups_apart(e) + iteration_lines(e);
 }
 
 std::string breakdown_bars(const Estimate& e, const GpuAbilities& gpu) {

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/format.h"
 #include "load/engine_degree.h"
 #include "load/options.h"
 #include "options/tables.h"
-#include "serving/expert_products.h"
 
 namespace shardplan {
 namespace {
@@ -81,12 +78,8 @@ void check_experts(ObjectReader& job, const Model& model, const RolloutEngine& e
                          engine.tensor_parallel),
              engine.tensor_parallel == 1 ? fmt::format("1, or tensor_parallel {}", ranks)
                                          : fmt::format("1 or {}", engine.tensor_parallel));
-  std::int64_t experts = 0;
-  for (const Segment& segment : model.segments)
-    experts = std::max(experts, static_cast<std::int64_t>(experts_of(segment, model).experts));
-  if (experts == 0) job.fail(kKey, "the model has no experts", "1");
-  if (experts % ranks != 0)
-    job.fail(kKey, fmt::format("{} does not divide the {} experts", ranks, experts), "1");
+  if (const auto problem = experts_problem(engine, model))
+    job.fail(kKey, problem->message, problem->expected);
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/diagnostic.h"
 #include "parallel/shard.h"
 #include "rollout/packed_products.h"
+#include "serving/expert_products.h"
 
 namespace shardplan {
 namespace {
@@ -80,6 +83,21 @@ std::optional<DivisionProblem> engine_degree_problem(const RolloutEngine& engine
       {},
       std::move(message),
       apart ? fmt::format("{}, or placement separate", nearest) : fmt::format("{}", nearest)};
+}
+
+std::optional<DivisionProblem> experts_problem(const RolloutEngine& engine, const Model& model) {
+  const std::int64_t ranks = engine.expert_parallel;
+  if (ranks == 1) return std::nullopt;
+  std::int64_t experts = 0;
+  for (const Segment& segment : model.segments)
+    experts = std::max(experts, static_cast<std::int64_t>(experts_of(segment, model).experts));
+  if (experts == 0) return DivisionProblem{{}, "the model has no experts", "1"};
+  if (experts % ranks == 0) return std::nullopt;
+  std::int64_t fewer = ranks;
+  while (experts % fewer != 0) --fewer;
+  return DivisionProblem{{},
+                         fmt::format("{} does not divide the {} experts", ranks, experts),
+                         fmt::format("{}", fewer)};
 }
 
 }  // namespace shardplan

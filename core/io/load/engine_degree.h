@@ -25,4 +25,7 @@ std::optional<DivisionProblem> engine_degree_problem(const RolloutEngine& engine
                                                      const Model& model, const Plan& plan,
                                                      const EngineGpus& gpus);
 
+/// The same of the GPUs that divide its experts.
+std::optional<DivisionProblem> experts_problem(const RolloutEngine& engine, const Model& model);
+
 }  // namespace shardplan

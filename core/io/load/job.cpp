@@ -23,6 +23,7 @@
 #include "load/parallel.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
+#include "load/stored_weights.h"
 #include "load/workload.h"
 #include "options/tables.h"
 #include "parallel/sharding.h"
@@ -113,6 +114,11 @@ void JobLoader::assume_precision() {
                          (halves ? ", the frozen model in 16 bits" : ""));
 }
 
+bool JobLoader::says_quantization() {
+  const Json* workload = reader_.find("workload");
+  return workload != nullptr && workload->is_object() && workload->contains("quantization");
+}
+
 void JobLoader::read_cluster() {
   const Json* cluster = reader_.find("cluster");
   if (cluster == nullptr) reader_.missing("cluster", "a cluster such as \"4xA100-40GB\"");
@@ -137,11 +143,26 @@ void JobLoader::read_model() {
   check_images(reader_, job_.model, plan().workload.images);
   for (std::string& fact : assumed_images(reader_, job_.model, plan()))
     job_.assumed.push_back(std::move(fact));
+  take_stored_weights(*model);
   const Workload& w = plan().workload;
   if (is_inference()) check_generation(reader_, job_.model, plan());
   if (w.lora && job_.model.trainable_count() == 0)
     reader_.fail("workload.lora.targets", "no module of this model has such a name",
                  "last components of linear modules, such as q_proj");
+}
+
+/// An engine loads a checkpoint as it is stored, unless the job says otherwise.
+void JobLoader::take_stored_weights(const Json& model) {
+  if (!is_served() || says_quantization()) return;
+  const auto config = find_config(model, {reader_.file(), "model", context_.directory});
+  const auto stored = config ? stored_weights(config->config) : std::nullopt;
+  if (!stored) return;
+  plan().workload.generation.weights = stored->format;
+  job_.assumed.push_back(
+      stored->known
+          ? fmt::format("quantization: {}, in which the checkpoint is stored", stored->method)
+          : fmt::format("quantization: none; the checkpoint is stored in {}, which is not modelled",
+                        stored->method));
 }
 
 /// DeepSpeed-Inference's keys are the framework's, what they say is about generation.

@@ -1,6 +1,7 @@
 // A job (shardplan.job/1) to the model and the plan it asks for.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +34,8 @@ struct JobContext {
   LossKind loss = LossKind::cross_entropy;  ///< what stands in place of the cross-entropy
   bool whole_logits = false;  ///< whatever the trainer fuses with the head: all logits are made
   EntropyKind entropy = EntropyKind::none;
-  bool scalar_head = false;  ///< the model ends in one value a token (a critic, a reward model)
+  std::int64_t sequences = 1;  ///< of what its trainer counts as one sample: two of a pair
+  bool scalar_head = false;    ///< the model ends in one value a token (a critic, a reward model)
 };
 
 /// Throws InputError naming `file` and the key. Absent keys take the defaults of

@@ -1,6 +1,7 @@
 // What a ds_config says of a job, beside what the job says itself.
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/format.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/load.h"
@@ -109,8 +110,10 @@ void JobLoader::choose_batch(const DeepSpeedOptions& options) {
                    "the same number in both");
     if (ours == 0) ours = *theirs;
   };
-  choose(w.micro_batch, options.micro_batch, "workload.micro_batch",
-         "train_micro_batch_size_per_gpu");
+  // The file counts pairs as its trainer does.
+  std::optional<std::int64_t> micro = options.micro_batch;
+  if (micro) micro = checked_mul(*micro, context_.sequences);
+  choose(w.micro_batch, micro, "workload.micro_batch", "train_micro_batch_size_per_gpu");
   choose(w.gradient_accumulation, options.gradient_accumulation, "workload.gradient_accumulation",
          "gradient_accumulation_steps");
 }

@@ -39,6 +39,8 @@ class JobLoader {
   void assume_precision();
   void read_cluster();
   void read_model();
+  void take_stored_weights(const Json& model);
+  bool says_quantization();
   void take_injection();
 
   // job_trainer.cpp

@@ -255,6 +255,7 @@ class RlhfLoader {
   JobContext context_of(RoleKind kind) const {
     JobContext context = context_;
     context.loss = loss_of(kind);
+    context.sequences = algorithm_->sequences;
     context.entropy = kind == RoleKind::actor ? entropy_ : EntropyKind::none;
     context.whole_logits = (algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1) ||
                            compares_logits(*algorithm_);

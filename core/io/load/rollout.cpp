@@ -57,6 +57,8 @@ void check_degree(const Asked& asked) {
                         .layers_divided = shares && asked.timed};
   if (const auto problem = engine_degree_problem(asked.engine, asked.model, asked.plan, gpus))
     asked.refuse("tensor_parallel", problem->message, problem->expected);
+  if (const auto problem = experts_problem(asked.engine, asked.model))
+    asked.refuse("expert_parallel", problem->message, problem->expected);
 }
 
 std::string told(const RolloutEngine& engine, const EngineMemory& m, const Plan& plan) {

@@ -210,6 +210,12 @@ Json to_json(const Estimate& e, const Job& job) {
   json["time"] = time(e.time);
   if (e.serving) json["serving"] = to_json(*e.serving);
   for (const ModelsApart& group : e.apart) json["models_apart"].push_back(models_apart(group));
+  if (e.iterations)
+    json["iterations"] = Json{{"count", e.iterations->count},
+                              {"shortest_longest_answer", e.iterations->shortest},
+                              {"longest_answer", e.iterations->longest},
+                              {"reserved_bytes", e.iterations->reserved},
+                              {"reserved_bytes_if_alike", e.iterations->alike}};
   if (e.typical)
     json["typical_step"] = Json{{"tokens_per_sample", e.typical->tokens},
                                 {"counted_share", e.typical->counted},

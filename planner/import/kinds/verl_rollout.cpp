@@ -61,6 +61,11 @@ void Composer::take_own_gpus(Json& rollout) {
   const double behind = c_.said("async_training") != nullptr ? c_.number(stale, 0.1) : 1;
   if (behind > 0) rollout["steps_off_policy"] = static_cast<std::int64_t>(std::ceil(behind));
   if (behind > 0 && c_.said("async_training") != nullptr) take_partial(rollout, behind);
+  if (behind == 0 && c_.integer("async_training.trigger_parameter_sync_step", 4) > 1)
+    recipe_.note({.kind = Note::Kind::warning,
+                  .key = stale,
+                  .reason = "0: samples stream to the trainer while others are generated, which is "
+                            "estimated as in turns and takes longer"});
   rollout["sleep_level"] = 0;
 }
 

@@ -33,7 +33,7 @@ def make_record(case, program, environment, counts, ranks, timing):
             **_speed(job["workload"], timing, data_ranks(job, len(ranks))),
         },
         "ranks": ranks,
-        **{name: timing[name] for name in ("steps", "host_steps", "losses") if name in timing},
+        **{name: timing[name] for name in ("steps", "host_steps", "losses", "answers", "reserved_after") if name in timing},
     }
 
 

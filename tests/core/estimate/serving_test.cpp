@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "estimate/estimate.h"
+#include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
 #include "rollout/engine.h"
+#include "serving/engine_pass.h"
 #include "serving/expert_products.h"
 #include "support/error_of.h"
 
@@ -49,6 +51,48 @@ TEST(Serving, CacheIsWhatTheShareLeavesInWholeBlocks) {
   EXPECT_EQ(e.serving->limited_by, "cache");
   EXPECT_TRUE(e.verdict.fits);
   EXPECT_EQ(e.allocated.point, m.budget);
+}
+
+// SGLang and TensorRT-LLM take their share of what their own process leaves free.
+TEST(Serving, SharesOfWhatIsFreeLeaveTheProcessItsOwn) {
+  const Estimate all = estimated(
+      served({{"engine", {{"engine", "tensorrt-llm"}, {"gpu_memory_utilization", 1.0}}}}));
+  EXPECT_EQ(all.device.upper, all.usable_bytes);
+  EXPECT_TRUE(all.verdict.fits);
+  const Estimate half =
+      estimated(served({{"engine", {{"engine", "sglang"}, {"gpu_memory_utilization", 0.5}}}}));
+  const EngineMemory& s = half.serving->memory;
+  EXPECT_NEAR(static_cast<double>(s.cache + s.weights),
+              0.5 * static_cast<double>(half.usable_bytes - s.process),
+              static_cast<double>(s.block_bytes));
+}
+
+// gpt-oss is published in MXFP4, DeepSeek V3 in fp8: an engine loads them so.
+TEST(Serving, TakesWeightsAsTheCheckpointStoresThem) {
+  const Job stored = served({{"quantization", "mxfp4"}}, "1xH100", {{"model", "gpt-oss-20b"}});
+  const Job unsaid = served({}, "1xH100", {{"model", "gpt-oss-20b"}});
+  EXPECT_EQ(estimated(unsaid).model_bytes, estimated(stored).model_bytes);
+  EXPECT_THAT(unsaid.assumed,
+              testing::Contains("quantization: mxfp4, in which the checkpoint is stored"));
+  const Job wide = served({{"quantization", "none"}}, "1xH100", {{"model", "gpt-oss-20b"}});
+  EXPECT_GT(estimated(wide).model_bytes, 2 * estimated(stored).model_bytes);
+}
+
+// gpt-oss writes its attention out, and every second layer sees 128 tokens: of a prompt of s tokens
+// the others compute 4 s²/2 heads times width.
+TEST(Serving, ComputesAttentionThatAClassWritesOut) {
+  const auto attention = [](std::int64_t prompt) {
+    const Job job = served({{"prompt_length", prompt}}, "1xH100", {{"model", "gpt-oss-20b"}});
+    const auto length = static_cast<double>(prompt);
+    return ServedNetwork(job.model, job.plan, load_calibration().time)
+        .time_of({.prompt_tokens = length, .prompt_length = length})
+        .attention;
+  };
+  constexpr double kLength = 32768, kLayers = 12, kHeads = 64, kWidth = 64;
+  const double flops = kLayers * 2 * kLength * kLength * kHeads * kWidth;
+  EXPECT_GT(attention(32768), flops / 989e12);
+  EXPECT_LT(attention(32768), flops / 250e12);
+  EXPECT_GT(attention(32768), 3 * attention(16384));
 }
 
 TEST(Serving, WhatPromptsShareIsThereOnce) {
@@ -372,7 +416,8 @@ TEST(Serving, Mxfp4StoresExpertsAlone) {
         .serving->memory.weights;
   };
   const double elements = 36.0 * 128 * 3 * 2880 * 2880;
-  EXPECT_NEAR(static_cast<double>(weights({}) - weights({{"quantization", "mxfp4"}})),
+  EXPECT_NEAR(static_cast<double>(weights({{"quantization", "none"}}) -
+                                  weights({{"quantization", "mxfp4"}})),
               elements * (2 - 17.0 / 32 * 3072 / 2880), 1e-3 * elements);
 }
 

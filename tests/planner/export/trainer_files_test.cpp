@@ -54,6 +54,24 @@ TEST(TrainerFiles, RefuseByTheField) {
               AllOf(HasSubstr("did you mean 'ms_swift'"), HasSubstr("verl")));
 }
 
+/// HF Trainer refuses a ds_config whose batch is not its own, in which a pair is one sample.
+TEST(TrainerFiles, CountPairsInADsConfigAsTheTrainerDoes) {
+  const Json dpo{{"trainer", "trl"},
+                 {"framework", {{"name", "deepspeed"}, {"zero_stage", 3}}},
+                 {"precision", "bf16-master"},
+                 {"workload",
+                  {{"kind", "rlhf"},
+                   {"algorithm", "dpo"},
+                   {"micro_batch", 2},
+                   {"gradient_accumulation", 4},
+                   {"method", "lora"},
+                   {"lora", {{"rank", 16}}}}}};
+  const Json file = Json::parse(written("training_arguments", job(dpo)));
+  EXPECT_EQ(file["per_device_train_batch_size"], 2);
+  EXPECT_EQ(file["deepspeed"]["train_micro_batch_size_per_gpu"], 2);
+  EXPECT_EQ(file["deepspeed"]["train_batch_size"], 2 * 4 * 4);
+}
+
 /// Each was left out of the file without a word once, which another job then came back from.
 TEST(TrainerFiles, RefuseWhatWouldComeBackAsAnotherPlan) {
   const Json lora{{"workload", {{"method", "lora"}}}, {"precision", "bf16-pure"}};

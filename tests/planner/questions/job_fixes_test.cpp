@@ -148,6 +148,28 @@ TEST_F(JobFixes, AnEngineBesideATrainerIsToldItsShare) {
   expect_as_said(json);
 }
 
+/// Two engines that stay awake cannot share a GPU with more than all of it: the one that takes more
+/// is told what would do.
+TEST_F(JobFixes, TwoEnginesOnTheSameGpusAreToldWhatTheyCanShare) {
+  Json json = Json::parse(
+      R"({"model": "qwen2.5-1.5b", "cluster": "2xH100-80GB", "framework": "fsdp2", "trainer": "verl",
+          "precision": "bf16-autocast", "checkpointing": "full",
+          "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 512,
+                       "new_tokens": 512,
+                       "rollout": {"gpu_memory_utilization": 0.4, "sleep_level": 1},
+                       "models": {"reward": {"model": "qwen2.5-1.5b",
+                                             "engine": {"gpu_memory_utilization": 0.7}}}}})");
+  ASSERT_FALSE(estimate_job(loaded(json), calibration_).verdict.fits);
+  const std::vector<Fix> fixes = fixes_of(json);
+  const auto share = std::ranges::find_if(
+      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
+  ASSERT_NE(share, fixes.end());
+  EXPECT_TRUE(share->after.verdict.fits);
+  EXPECT_EQ(share->changes.front().fields.front().pointer,
+            "/workload/models/reward/engine/gpu_memory_utilization");
+  EXPECT_THAT(singles(fixes), Contains("the engine that judges asleep while others work"));
+}
+
 /// Where another share alone is not enough, one beside what else gives nothing up.
 TEST_F(JobFixes, AnEngineThatStaysAwakeIsToldItsShareBesideOtherChanges) {
   const Json json = Json::parse(
