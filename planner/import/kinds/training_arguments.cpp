@@ -194,17 +194,27 @@ void distil(const Document& d, Recipe& recipe) {
   if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 128;
 }
 
+/// max_completion_length cuts answers that are given, so that the rest of a full sequence is its
+/// prompt, which is not scored. max_prompt_length says nothing: a prompt may be shorter.
+void answers_given(Recipe& recipe) {
+  const Json* length = recipe.find("/workload/sequence_length");
+  const Json answer = recipe.rlhf.value("new_tokens", Json());
+  recipe.rlhf.erase("prompt_length");
+  recipe.rlhf.erase("new_tokens");
+  if (answer.is_null() || length == nullptr || *length <= answer) return;
+  recipe.rlhf["prompt_length"] = length->get<std::int64_t>() - answer.get<std::int64_t>();
+  recipe.note({.kind = Note::Kind::took,
+               .key = "max_completion_length",
+               .field = "workload.prompt_length, the rest of max_length"});
+}
+
 /// GRPO's batch counts completions, num_generations of them to a prompt (TRL 1.16, grpo_config.py).
 void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) {
   recipe.algorithm = algorithm;
   settle_distillation(d, recipe);
   if (recipe.algorithm != algorithm || algorithm == "gkd") return distil(d, recipe);
   settle_reference(recipe, 0);  // grpo_config.py
-  if (algorithm != "grpo") {
-    recipe.rlhf.erase("prompt_length");
-    recipe.rlhf.erase("new_tokens");  // ORPO's max_completion_length cuts answers that are given
-    return;
-  }
+  if (algorithm != "grpo") return answers_given(recipe);
   if (!recipe.rlhf.contains("prompt_length")) recipe.rlhf["prompt_length"] = 512;
   if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
 }
