@@ -119,7 +119,14 @@ std::string nearest_model(std::string_view name) {
   std::vector<std::string_view> names;
   for (const EmbeddedModelName& row : embedded_model_names())
     if (!row.alias) names.push_back(row.name);
-  return nearest(name.substr(name.rfind('/') + 1), std::span<const std::string_view>(names));
+  const std::string_view own = name.substr(name.rfind('/') + 1);
+  // "llama3", "mistral": a family, of which no name is as short. Its smallest is the first.
+  const std::string begin = normalized(own);
+  const auto of_family = std::ranges::find_if(names, [&](std::string_view candidate) {
+    return begin.size() > 2 && normalized(candidate).starts_with(begin);
+  });
+  if (of_family != names.end()) return std::string(*of_family);
+  return nearest(own, std::span<const std::string_view>(names));
 }
 
 std::vector<CatalogModel> catalog_models() {

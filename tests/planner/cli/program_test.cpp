@@ -56,6 +56,35 @@ TEST(RunProgram, ThrowsWhatTheProgramTells) {
   EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
 }
 
+std::string refusal(const std::vector<std::string>& arguments) {
+  Transcript transcript;
+  try {
+    run_program(arguments);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// Whatever an option's words are: the nearest of them.
+TEST(RunProgram, NamesTheNearestWord) {
+  EXPECT_THAT(refusal({"catalog", "gpu"}), HasSubstr("did you mean 'gpus'?"));
+  EXPECT_THAT(refusal({"max", "gpt2", "--of", "microbatches"}), HasSubstr("'micro_batch'?"));
+  EXPECT_THAT(refusal({"fit", "llama3", "8xH100"}), HasSubstr("did you mean 'llama-3"));
+  EXPECT_THAT(refusal({"fit", "mistral", "8xH100"}), HasSubstr("did you mean 'mistral-"));
+}
+
+/// A trainer's file that is not understood is no broken config.json of a model.
+TEST(RunProgram, SaysOfATrainersFileWhatImportSays) {
+  const GivenTexts given(
+      TextsByName{{"recipe.yaml", "model: {_component_: torchtune.models.llama3.llama3_8b}\n"},
+                  {"train.py", "import torch\nprint(torch.cuda.is_available())\n"},
+                  {"train.sh", "echo begins\n"}});
+  EXPECT_THAT(refusal({"fit", "recipe.yaml", "1xH100"}), HasSubstr("a file of torchtune"));
+  EXPECT_THAT(refusal({"fit", "train.py", "1xH100"}), HasSubstr("makes no TrainingArguments"));
+  EXPECT_THAT(refusal({"fit", "train.sh", "1xH100"}), HasSubstr("no program with arguments"));
+}
+
 TEST(RunProgram, NamesTheNumberThatIsTooLarge) {
   const Transcript transcript;
   const auto error_of = [](const char* command, const char* flag) {
