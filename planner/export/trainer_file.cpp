@@ -109,12 +109,12 @@ int TrainerFile::fsdp_version() const {
   return block.is_null() ? 0 : block.value("fsdp_version", 1);
 }
 
+Json TrainerFile::ds_config() const {
+  return Json::parse(planning_of(plan()).own_format->write(asked_, job_, estimate_));
+}
+
 void TrainerFile::distribution(bool fsdp_switch) {
-  if (has_zero()) {
-    const ExportFormat& own = *planning_of(plan()).own_format;
-    put("deepspeed", Json::parse(own.write(asked_, job_, estimate_)));
-    return;
-  }
+  if (has_zero()) return put("deepspeed", ds_config());
   Json block = fsdp_block();
   if (block.is_null()) return;
   if (fsdp_switch) put("fsdp", "full_shard auto_wrap");
