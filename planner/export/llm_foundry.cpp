@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-void check(const Plan& plan) {
+void check_of_foundry(const Plan& plan) {
   check_fsdp1_loop(plan, "LLM Foundry");
   if (plan.kernels.any() || plan.loss != LossKind::cross_entropy)
     refuse_export("kernels", "LLM Foundry has no keys for fused kernels of transformers' models",
@@ -25,7 +25,7 @@ void check(const Plan& plan) {
 }
 
 /// The words of llmfoundry's registry of optimizers, and how each steps.
-std::string_view optimizer_word(const Plan& plan) {
+std::string_view optimizer_word_of_foundry(const Plan& plan) {
   const std::string_view name = plan.optimizer.kind->name;
   const std::string_view how = name_of(plan.optimizer.implementation);
   if (name == "adamw" && how == "for-loop") return "decoupled_adamw";
@@ -36,7 +36,7 @@ std::string_view optimizer_word(const Plan& plan) {
                 "adamw, for-loop or foreach; adam, foreach; or lion");
 }
 
-Json adapters(const Lora& lora) {
+Json adapters_of_foundry(const Lora& lora) {
   Json peft{{"peft_type", "LORA"},
             {"r", lora.rank},
             {"target_modules", lora.targets == std::vector<std::string>{"all-linear"}
@@ -49,14 +49,14 @@ Json adapters(const Lora& lora) {
   return peft;
 }
 
-Json model_block(const Json& asked, const Plan& plan) {
+Json model_block_of_foundry(const Json& asked, const Plan& plan) {
   Json model{{"name", "hf_causal_lm"},
              {"pretrained_model_name_or_path", named_model(asked, "LLM Foundry")},
              {"pretrained", true},
              {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
   if (!plan.workload.lora) return model;
   const Lora& lora = *plan.workload.lora;
-  model["peft_config"] = adapters(lora);
+  model["peft_config"] = adapters_of_foundry(lora);
   if (lora.base == Quantization::none) return model;
   if (name_of(lora.base) != "int8")
     refuse_export("workload.lora.quantization", "LLM Foundry quantizes to 8 bits", "int8");
@@ -65,7 +65,7 @@ Json model_block(const Json& asked, const Plan& plan) {
 }
 
 /// composer's FSDPConfig; its options of checkpointing stand there too.
-Json fsdp_block(const Plan& plan) {
+Json fsdp_block_of_foundry(const Plan& plan) {
   Json own;
   write_options(own, *traits_of(plan).options.get(), plan.framework);
   Json block{{"sharding_strategy", upper_word(own.value("sharding_strategy", "full_shard"))},
@@ -97,15 +97,15 @@ Json fsdp_block(const Plan& plan) {
 
 std::string llm_foundry_yaml(const Json& asked, const Job& job, const Estimate& e) {
   const Plan& plan = job.plan;
-  check(plan);
+  check_of_foundry(plan);
   const Workload& w = plan.workload;
   Json dataset{{"max_seq_len", w.sequence_length}};
   if (w.packing) dataset["packing_ratio"] = "auto";
   Json file{
       {"max_seq_len", w.sequence_length},
-      {"model", model_block(asked, plan)},
+      {"model", model_block_of_foundry(asked, plan)},
       {"train_loader", {{"name", "finetuning"}, {"dataset", dataset}}},
-      {"optimizer", {{"name", optimizer_word(plan)}, {"lr", 2e-5}}},
+      {"optimizer", {{"name", optimizer_word_of_foundry(plan)}, {"lr", 2e-5}}},
       {"max_duration", "1ep"},
       {"global_train_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
       {"device_train_microbatch_size", w.micro_batch},
@@ -115,7 +115,7 @@ std::string llm_foundry_yaml(const Json& asked, const Job& job, const Estimate& 
                                                {"clipping_threshold", plan.gradient_clipping}};
   if (plan.compile) file["compile_config"] = compile_block(plan);
   if (name_of(plan.framework.kind) == "fsdp1")
-    file["fsdp_config"] = fsdp_block(plan);
+    file["fsdp_config"] = fsdp_block_of_foundry(plan);
   else if (checkpointing_json(plan) != "none")
     refuse_export("checkpointing", "composer checkpoints under FSDP alone", "none, or fsdp1");
   return header_comment(job, e) + yaml_text(file);

@@ -18,7 +18,7 @@
 namespace shardplan {
 namespace {
 
-Json config_of(const Json& asked) {
+Json config_of_of_olmo(const Json& asked) {
   const Json model = asked.value("model", Json());
   if (model.is_object()) return model;
   if (model.is_string())
@@ -28,8 +28,8 @@ Json config_of(const Json& asked) {
 }
 
 /// ModelConfig of the two networks that OLMo's classes and transformers' have in common.
-Json model_block(const Json& asked, const Plan& plan) {
-  const Json config = config_of(asked);
+Json model_block_of_olmo(const Json& asked, const Plan& plan) {
+  const Json config = config_of_of_olmo(asked);
   const std::string type = config.value("model_type", "");
   if (type != "olmo2" && type != "llama")
     refuse_export("model", fmt::format("a {} is no network of OLMo's", type), "olmo2 or llama");
@@ -56,7 +56,7 @@ Json model_block(const Json& asked, const Plan& plan) {
               {"max_sequence_length", plan.workload.sequence_length}};
 }
 
-std::string_view optimizer_word(const Plan& plan) {
+std::string_view optimizer_word_of_olmo(const Plan& plan) {
   const std::string_view name = plan.optimizer.kind->name;
   const std::string_view how = name_of(plan.optimizer.implementation);
   if (name == "adamw" && how == "foreach") return "adamw";
@@ -66,7 +66,7 @@ std::string_view optimizer_word(const Plan& plan) {
 }
 
 /// should_checkpoint_block's names.
-Json checkpoint_word(const Plan& plan) {
+Json checkpoint_word_of_olmo(const Plan& plan) {
   const Json how = checkpointing_json(plan);
   if (how == "none") return {};
   if (how == "full") return "whole_layer";
@@ -79,7 +79,7 @@ Json checkpoint_word(const Plan& plan) {
                 "none, full, or each 2nd, 3rd, 4th or 8th block");
 }
 
-Json fsdp_block(const Plan& plan) {
+Json fsdp_block_of_olmo(const Plan& plan) {
   Json own;
   write_options(own, *traits_of(plan).options.get(), plan.framework);
   if (own.contains("hybrid_shard_size"))
@@ -98,18 +98,18 @@ std::string olmo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   if (plan.kernels.any() || plan.loss != LossKind::cross_entropy)
     refuse_export("kernels", "OLMo's own layers have no fused kernels", "none");
   Json file{
-      {"model", model_block(asked, plan)},
-      {"optimizer", {{"name", optimizer_word(plan)}, {"learning_rate", 3e-4}}},
+      {"model", model_block_of_olmo(asked, plan)},
+      {"optimizer", {{"name", optimizer_word_of_olmo(plan)}, {"learning_rate", 3e-4}}},
       {"global_train_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
       {"device_train_microbatch_size", w.micro_batch},
       {"precision", amp_word(plan, "OLMo")},
       {"max_grad_norm", plan.gradient_clipping},
-      {"activation_checkpointing", checkpoint_word(plan)},
+      {"activation_checkpointing", checkpoint_word_of_olmo(plan)},
       {"fused_loss", false},
       {"data", {{"paths", Json::array({"yours.npy"})}}}};
   const std::string framework(name_of(plan.framework.kind));
   file["distributed_strategy"] = framework == "fsdp1" ? "fsdp" : framework;
-  if (framework == "fsdp1") file["fsdp"] = fsdp_block(plan);
+  if (framework == "fsdp1") file["fsdp"] = fsdp_block_of_olmo(plan);
   if (plan.compile) file["compile"] = compile_block(plan);
   return header_comment(job, e) + yaml_text(file);
 }

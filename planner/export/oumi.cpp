@@ -23,18 +23,18 @@ constexpr Dialect kOumi{.name = "oumi",
                         .kernel_lists = false};
 
 /// Which block has a key; `training` has the others.
-constexpr std::array<std::string_view, 4> kOfModel{"model_name", "model_max_length",
-                                                   "attn_implementation", "enable_liger_kernel"};
-constexpr std::array<std::string_view, 4> kOfAdapters{"lora_r", "lora_target_modules",
-                                                      "lora_dropout", "lora_modules_to_save"};
+constexpr std::array<std::string_view, 4> kOfOumisModel{
+    "model_name", "model_max_length", "attn_implementation", "enable_liger_kernel"};
+constexpr std::array<std::string_view, 4> kOfOumisAdapters{"lora_r", "lora_target_modules",
+                                                           "lora_dropout", "lora_modules_to_save"};
 
 template <std::size_t N>
-bool one_of(std::string_view key, const std::array<std::string_view, N>& keys) {
+bool one_of_of_oumi(std::string_view key, const std::array<std::string_view, N>& keys) {
   return std::ranges::find(keys, key) != keys.end();
 }
 
 /// Of a ds_config what deepspeed_params.py has a field for; oumi says the batch and clipping.
-Json deepspeed_block(const Json& config) {
+Json deepspeed_block_of_oumi(const Json& config) {
   constexpr auto kOwn = std::to_array<std::string_view>(
       {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
        "gradient_clipping", "bf16", "fp16", "zero_optimization", "optimizer"});
@@ -69,7 +69,7 @@ Json deepspeed_block(const Json& config) {
 }
 
 /// accelerate's words without their "fsdp_", and two of fsdp_params.py's own.
-Json fsdp_block(const Json& accelerate) {
+Json fsdp_of_oumi(const Json& accelerate) {
   if (accelerate.value("fsdp_version", 1) != 1)
     refuse_export("framework", "oumi has FSDP1 alone", "fsdp1, deepspeed or ddp");
   Json block{{"enable_fsdp", true}};
@@ -86,7 +86,7 @@ Json fsdp_block(const Json& accelerate) {
 }
 
 /// PeftParams' own words for how the base is stored (to_bits_and_bytes).
-Json quantized_block(std::string_view base) {
+Json quantized_block_of_oumi(std::string_view base) {
   if (base == "none") return Json::object();
   if (base == "int8") return {{"q_lora", true}, {"q_lora_bits", 8}};
   const bool known = base.starts_with("nf4") || base.starts_with("fp4");
@@ -96,7 +96,7 @@ Json quantized_block(std::string_view base) {
           {"use_bnb_nested_quant", base.ends_with("_double")}};
 }
 
-void check(const TrainerFile& file) {
+void check_of_oumi(const TrainerFile& file) {
   const Plan& plan = file.plan();
   if (plan.trainer->name != "hf_trainer" && plan.trainer->name != "trl")
     refuse_export("trainer", "oumi trains with transformers' Trainer or TRL's", "hf_trainer, trl");
@@ -110,12 +110,14 @@ void check(const TrainerFile& file) {
 }
 
 /// The flat keys of all trainers, in their blocks.
-Json in_blocks(const Json& flat) {
+Json in_blocks_of_oumi(const Json& flat) {
   Json out{{"model", Json::object()}, {"data", Json()}, {"training", Json::object()}};
   for (const auto& [key, value] : flat.items()) {
     if (key == "pack") continue;
-    const bool adapters = one_of(key, kOfAdapters);
-    const char* block = one_of(key, kOfModel) ? "model" : adapters ? "peft" : "training";
+    const bool adapters = one_of_of_oumi(key, kOfOumisAdapters);
+    const char* block = one_of_of_oumi(key, kOfOumisModel) ? "model"
+                        : adapters                         ? "peft"
+                                                           : "training";
     const std::string own = key == "gradient_checkpointing" ? "enable_gradient_checkpointing"
                             : key == "torch_compile"        ? "compile"
                                                             : key;
@@ -129,10 +131,10 @@ Json in_blocks(const Json& flat) {
 
 std::string oumi_yaml(const Json& asked, const Job& job, const Estimate& e) {
   TrainerFile file(kOumi, asked, job, e);
-  check(file);
+  check_of_oumi(file);
   file.common();
   if (file.lora()) file.lora_keys();
-  Json out = in_blocks(file.take());
+  Json out = in_blocks_of_oumi(file.take());
   const std::string half = file.half();
   out["training"]["trainer_type"] = job.plan.trainer->name == "trl" ? "TRL_SFT" : "HF";
   out["training"]["output_dir"] = "output";
@@ -146,12 +148,12 @@ std::string oumi_yaml(const Json& asked, const Job& job, const Estimate& e) {
   }
   if (file.lora()) {
     out["training"]["use_peft"] = true;
-    out["peft"].update(quantized_block(file.base()));
+    out["peft"].update(quantized_block_of_oumi(file.base()));
   }
   if (file.has_zero())
-    out["deepspeed"] = deepspeed_block(file.ds_config());
+    out["deepspeed"] = deepspeed_block_of_oumi(file.ds_config());
   else if (const Json block = file.fsdp_block(); !block.is_null())
-    out["fsdp"] = fsdp_block(block);
+    out["fsdp"] = fsdp_of_oumi(block);
   return header_comment(job, e) + yaml_text(out);
 }
 

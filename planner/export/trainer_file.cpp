@@ -110,7 +110,8 @@ int TrainerFile::fsdp_version() const {
 }
 
 Json TrainerFile::ds_config() const {
-  return Json::parse(planning_of(plan()).own_format->write(asked_, job_, estimate_));
+  const ExportFormat& own = *planning_of(plan()).own_format;
+  return Json::parse(own.write(asked_, job_, estimate_));
 }
 
 void TrainerFile::distribution(bool fsdp_switch) {

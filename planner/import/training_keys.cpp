@@ -112,7 +112,7 @@ void read_deepspeed_switch(Key& key) {
   const bool is_switch = key.document().is_command() && key.value().is_boolean();
   if (is_switch && key.other("deepspeed_config") != nullptr)
     return key.ignore("deepspeed_config names what it turns on");
-  if (is_switch && key.value() == true)
+  if (is_switch && key.value() == true && key.recipe().asked_ds_config.empty())
     key.refuse("DeepSpeed is on, and its configuration is not in the arguments",
                "the ds_config; or --ds-config PATH");
   read_deepspeed(key);

@@ -126,6 +126,13 @@ std::string nearest_model(std::string_view name) {
     return begin.size() > 2 && normalized(candidate).starts_with(begin);
   });
   if (of_family != names.end()) return std::string(*of_family);
+  // "Llama-3.1-8B-Instrct": the longest name that it begins with.
+  std::string_view base;
+  for (const std::string_view candidate : names)
+    if (const std::string known = normalized(candidate);
+        known.size() > 5 && begin.starts_with(known) && candidate.size() > base.size())
+      base = candidate;
+  if (!base.empty()) return std::string(base);
   return nearest(own, std::span<const std::string_view>(names));
 }
 
