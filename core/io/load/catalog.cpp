@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/nearest.h"
 #include "embedded/files.h"
 #include "embedded/json.h"
@@ -114,16 +115,28 @@ std::optional<CatalogModel> find_model(std::string_view name) {
   return plain == name.substr(name.rfind('/') + 1) ? std::nullopt : find_exactly(plain);
 }
 
+namespace {
+
+/// Whether a name begins so as normalized() has it, and a number does not go on behind it:
+/// "llama3" begins llama-3.1-8b, and not llama-30b.
+bool begins_with_words(std::string_view name, std::string_view begin) {
+  std::size_t end = 0;
+  while (end < name.size() && normalized(name.substr(0, end)).size() < begin.size()) ++end;
+  return normalized(name.substr(0, end)) == begin && (end == name.size() || !is_digit(name[end]));
+}
+
+}  // namespace
+
 std::string nearest_model(std::string_view name) {
   if (const auto whole = find_model(of_whole_weights(name))) return whole->name;
   std::vector<std::string_view> names;
   for (const EmbeddedModelName& row : embedded_model_names())
     if (!row.alias) names.push_back(row.name);
   const std::string_view own = name.substr(name.rfind('/') + 1);
-  // "llama3", "mistral": a family, of which no name is as short. Its smallest is the first.
+  // "llama3", "mistral": a family, of which no name is as short.
   const std::string begin = normalized(own);
   const auto of_family = std::ranges::find_if(names, [&](std::string_view candidate) {
-    return begin.size() > 2 && normalized(candidate).starts_with(begin);
+    return begin.size() > 2 && begins_with_words(candidate, begin);
   });
   if (of_family != names.end()) return std::string(*of_family);
   // "Llama-3.1-8B-Instrct": the longest name that it begins with.

@@ -60,12 +60,16 @@ std::string algorithm_of(const Document& d) {
   for (const AlgorithmDescription& a : kAlgorithmDescriptions)
     if (a.algorithm != Algorithm::sft && d.program.find(a.name) != std::string::npos)
       return std::string(a.name);
-  if (has_any(d, {"num_generations", "max_completion_length"})) return "grpo";
+  // Beside max_length, which GRPO has not, answers are given and cut (DPO, KTO, ORPO).
+  const bool cuts_answers = has_any(d, {"max_completion_length"}) && has_any(d, {"max_length"});
+  if (has_any(d, {"num_generations"})) return "grpo";
+  if (has_any(d, {"max_completion_length"}) && !cuts_answers) return "grpo";
   if (has_any(d, {"desirable_weight", "undesirable_weight"})) return "kto";
   if (has_any(d, {"simpo_gamma", "cpo_alpha"})) return "cpo";
   if (has_any(d, {"center_rewards_coefficient"})) return "reward";
-  const bool prefers =
-      has_any(d, {"beta", "precompute_ref_log_probs", "rpo_alpha"}) || has_preference_loss(d);
+  const bool prefers = cuts_answers ||
+                       has_any(d, {"beta", "precompute_ref_log_probs", "rpo_alpha"}) ||
+                       has_preference_loss(d);
   if (!prefers) return "";
   const std::string named = algorithm_in_names(d);
   return named.empty() || named == "reward" ? "dpo" : named;

@@ -144,7 +144,7 @@ TEST(Preference, TrlLeavesOutTheTokensOfAPrompt) {
   EXPECT_EQ(kept("openrlhf", 128), kept("openrlhf", 384));
   const Job all = load(dpo("ddp")),
             some = changed("ddp", R"({"workload": {"prompt_length": 256}})");
-  EXPECT_GT(peak(all, Phase::backward), peak(some, Phase::backward));
+  EXPECT_GT(peak(all, Phase::forward), peak(some, Phase::forward));
   EXPECT_THAT(error_text([] { changed("ddp", R"({"workload": {"prompt_length": 512}})"); }),
               HasSubstr("leaves no answer"));
 }
