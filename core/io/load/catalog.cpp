@@ -122,7 +122,8 @@ namespace {
 bool begins_with_words(std::string_view name, std::string_view begin) {
   std::size_t end = 0;
   while (end < name.size() && normalized(name.substr(0, end)).size() < begin.size()) ++end;
-  return normalized(name.substr(0, end)) == begin && (end == name.size() || !is_digit(name[end]));
+  return normalized(name.substr(0, end)) == begin &&
+         (end == name.size() || !is_digit(name[end]) || !is_digit(begin.back()));
 }
 
 }  // namespace
@@ -135,10 +136,12 @@ std::string nearest_model(std::string_view name) {
   const std::string_view own = name.substr(name.rfind('/') + 1);
   // "llama3", "mistral": a family, of which no name is as short.
   const std::string begin = normalized(own);
-  const auto of_family = std::ranges::find_if(names, [&](std::string_view candidate) {
-    return begin.size() > 2 && begins_with_words(candidate, begin);
-  });
-  if (of_family != names.end()) return std::string(*of_family);
+  std::string_view family;
+  for (const std::string_view candidate : names)
+    if (begin.size() > 2 && begins_with_words(candidate, begin) &&
+        (family.empty() || candidate.size() < family.size()))
+      family = candidate;
+  if (!family.empty()) return std::string(family);
   // "Llama-3.1-8B-Instrct": the longest name that it begins with.
   std::string_view base;
   for (const std::string_view candidate : names)
