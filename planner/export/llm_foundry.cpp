@@ -49,11 +49,38 @@ Json adapters_of_foundry(const Lora& lora) {
   return peft;
 }
 
+/// The layers that import/kinds/llm_foundry_model.cpp makes of MPT's sizes.
+bool is_mpt(const Json& model) {
+  return model.is_object() && model.value("model_type", "") == "gpt2" &&
+         model.value("activation_function", "") == "gelu" && model.contains("n_inner");
+}
+
+Json mpt_block(const Json& model, const Plan& plan) {
+  const double ratio = model.at("n_inner").get<double>() / model.at("n_embd").get<double>();
+  return Json{{"name", "mpt_causal_lm"},
+              {"d_model", model.at("n_embd")},
+              {"n_heads", model.at("n_head")},
+              {"n_layers", model.at("n_layer")},
+              {"expansion_ratio", ratio},
+              {"vocab_size", model.at("vocab_size")},
+              {"max_seq_len", model.at("n_positions")},
+              {"resid_pdrop", model.value("resid_pdrop", 0.1)},
+              {"emb_pdrop", model.value("embd_pdrop", 0.1)},
+              {"attn_config",
+               {{"attn_impl", plan.attention == AttentionKind::eager ? "torch" : "flash"},
+                {"attn_pdrop", model.value("attn_pdrop", 0.1)}}}};
+}
+
+Json hugging_face_block(const Json& asked, const Plan& plan) {
+  return Json{{"name", "hf_causal_lm"},
+              {"pretrained_model_name_or_path", named_model(asked, "LLM Foundry")},
+              {"pretrained", true},
+              {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+}
+
 Json model_block_of_foundry(const Json& asked, const Plan& plan) {
-  Json model{{"name", "hf_causal_lm"},
-             {"pretrained_model_name_or_path", named_model(asked, "LLM Foundry")},
-             {"pretrained", true},
-             {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+  const Json own = asked.value("model", Json());
+  Json model = is_mpt(own) ? mpt_block(own, plan) : hugging_face_block(asked, plan);
   if (!plan.workload.lora) return model;
   const Lora& lora = *plan.workload.lora;
   model["peft_config"] = adapters_of_foundry(lora);

@@ -140,8 +140,9 @@ std::string oumi_yaml(const Json& asked, const Job& job, const Estimate& e) {
   out["training"]["output_dir"] = "output";
   out["training"]["mixed_precision_dtype"] = half.empty() ? "NONE" : upper_word(half);
   if (!file.has_zero()) {
+    // Beside mixed precision accelerate casts what FSDP trains to fp32.
     if (file.style() == "pure" && file.shards_parameters() && !file.lora())
-      file.no_precision("accelerate casts what FSDP trains to fp32");
+      out["training"]["mixed_precision_dtype"] = "NONE";
     out["model"]["torch_dtype_str"] = file.style() != "pure" ? "float32"
                                       : half == "bf16"       ? "bfloat16"
                                                              : "float16";

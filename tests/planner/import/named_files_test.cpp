@@ -72,6 +72,7 @@ TEST_F(NamedFiles, AFlagSaysWhichDsConfig) {
     const Json flags{{"cluster", "8xH100"},
                      {"framework", {{"ds_config", (folder_ / "ds.json").string()}}}};
     const Json job = import_files({(folder_ / "run.sh").string()}, "", flags).job;
+    EXPECT_EQ(job.at("precision"), "bf16-master");
     return job.at("framework").at("name");
   };
   EXPECT_EQ(stage("--deepspeed left/behind.json"), "deepspeed");

@@ -149,6 +149,8 @@ std::vector<Trip> trips() {
   offloaded["trainer"] = "axolotl";
   offloaded["checkpointing"] = "none";
   offloaded["activation_offloading"] = "streams";
+  Json pure_shards = fsdp1;
+  pure_shards["precision"] = "bf16-pure";
   Json offloaded_zero = zero, oumi_qlora = qlora, oumi_int8 = int8;
   offloaded_zero["framework"]["offload_optimizer"] = "cpu";
   oumi_qlora["workload"]["lora"]["prepare_kbit"] = true;  // oumi always does
@@ -163,6 +165,18 @@ std::vector<Trip> trips() {
                           {"reduce_dtype", "fp32"}};
   foundry["optimizer"]["implementation"] = "for-loop";
   foundry["workload"] = {{"packing", true}};
+  Json mpt = foundry;
+  mpt["model"] = {{"model_type", "gpt2"},
+                  {"n_embd", 1024},
+                  {"n_head", 16},
+                  {"n_layer", 4},
+                  {"n_inner", 4096},
+                  {"vocab_size", 50368},
+                  {"n_positions", 1024},
+                  {"resid_pdrop", 0.0},
+                  {"embd_pdrop", 0.0},
+                  {"attn_pdrop", 0.0},
+                  {"activation_function", "gelu"}};
   Json foundry_ddp = loop, foundry_adapters = foundry;
   foundry_ddp["framework"] = "ddp";
   foundry_ddp["checkpointing"] = "none";
@@ -212,6 +226,7 @@ std::vector<Trip> trips() {
           {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
           {"OumiDdp", "oumi", base("4xH100", ddp)},
           {"OumiPure", "oumi", base("4xH100", pure)},
+          {"OumiFsdp1Pure", "oumi", base("4xH100", pure_shards)},
           {"OumiFsdp1", "oumi", base("4xH100", fsdp1)},
           {"OumiZero", "oumi", base("4xH100", zero)},
           {"OumiZeroOffloaded", "oumi", base("4xH100", offloaded_zero)},
@@ -219,6 +234,7 @@ std::vector<Trip> trips() {
           {"OumiInt8", "oumi", base("1xH100", oumi_int8)},
           {"OumiLiger", "oumi", base("4xH100", liger)},
           {"LlmFoundry", "llm_foundry", base("4xH100", foundry)},
+          {"LlmFoundryMpt", "llm_foundry", base("4xH100", mpt)},
           {"LlmFoundryDdp", "llm_foundry", base("4xH100", foundry_ddp)},
           {"LlmFoundryAdapters", "llm_foundry", base("4xH100", foundry_adapters)},
           {"Olmo", "olmo", base("4xH100", olmo)},
