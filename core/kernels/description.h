@@ -48,6 +48,8 @@ struct FusedKernel {
     std::int64_t words = 0;  ///< 0: all
     std::int64_t bytes = 0;  ///< of a logit while its tile is worked on; 0: the compute type's
   } tile;
+  /// The loss alone: rows whose labels do not count, such as a prompt's, are left out before it.
+  bool skips_unscored = false;
   /// A loss that is fused with the head, over parts of the rows, each with a backward pass of its
   /// own within the forward pass: bytes of fp32 logits in one at most. 0: it is none.
   std::int64_t part_bytes = 0;

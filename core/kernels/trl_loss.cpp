@@ -11,6 +11,7 @@ constinit const FusedKernel kKernel{
     .name = "trl",
     .words = "TRL's log-probabilities, fused with the head",
     .tile = {4096, 32768},
+    .skips_unscored = true,  // add_fused_lm_head: hidden_states[mask]
     .source = "trl/kernels/chunked_logprob.py, trl/trainer/utils.py of TRL 1.16",
 };
 

@@ -28,8 +28,10 @@ Regime regime_of(const Plan& plan) {
 Sizes sizes_of(const Plan& plan) {
   const Workload& w = plan.workload;
   const std::int64_t pieces = plan.parallel.sequence * plan.parallel.context;
-  return {w.micro_batch, w.sequence_length / pieces,
-          (w.target_length > 0 ? w.target_length : w.sequence_length) / pieces};
+  Sizes sizes{w.micro_batch, w.sequence_length / pieces,
+              (w.target_length > 0 ? w.target_length : w.sequence_length) / pieces};
+  if (pieces == 1) sizes.unscored = w.unscored;  // else some rank has no tokens of the prompt
+  return sizes;
 }
 
 Sizes sizes_of(const Plan& plan, const Model& model) {

@@ -18,6 +18,8 @@ struct Sizes {
   // Of networks that read images.
   std::int64_t images = 0;   ///< of the batch, in the pieces that the tower sees
   std::int64_t patches = 0;  ///< rows of the tower for each
+  /// Tokens of each sequence, the prompt's, that the loss of an answer does not ask for.
+  std::int64_t unscored = 0;
 };
 
 /// What a tensor grows with; "scores" are the s×s matrices of eager attention.

@@ -35,7 +35,8 @@ constexpr std::array kPresetOptions{special<Plan>(
      .help = "element types",
      .label = "Precision",
      .default_text = "`bf16-master` with deepspeed, megatron and native; `bf16-pure` for "
-                     "inference and for LoRA; else `bf16-autocast`",
+                     "inference and for LoRA; else `bf16-autocast`; in fp16 on GPUs without bf16 "
+                     "units",
      .kind = OptionKind::choice,
      .choices = kPresetNames})};
 

@@ -56,7 +56,10 @@ constexpr std::array kRlhfOptions{
     count("micro_batch", "samples a GPU takes at once; pairs for dpo, orpo, cpo and reward", "1"),
     count("gradient_accumulation", "micro-batches per step", "1"),
     count("sequence_length", "where nothing is generated: tokens of a sequence", "", true),
-    count("prompt_length", "where something is generated: tokens of a prompt", "", true),
+    count("prompt_length",
+          "tokens of a prompt; required where something is generated, else how many of a sequence "
+          "are its prompt, whose log-probabilities TRL leaves out",
+          "none"),
     count("new_tokens", "tokens to generate for each prompt", "", true),
     count("generation_batch", "sequences generated and scored at once",
           "`micro_batch` × `gradient_accumulation`"),

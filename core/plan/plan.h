@@ -115,6 +115,7 @@ struct Workload {
   /// Samples are joined to rows of the sequence length; else a batch is padded to its longest.
   bool packing = false;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
+  std::int64_t unscored = 0;       ///< of several models: tokens of a sequence that are its prompt
   std::int64_t gradient_accumulation = 1;
   ImageWork images;
   std::optional<Lora> lora;      ///< absent: full fine-tuning

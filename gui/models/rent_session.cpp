@@ -72,11 +72,17 @@ Json job_of(const RentQuestion& question, const MachineAnswer& a) {
   return job;
 }
 
+/// As the page's own switches say it.
+QString method_words(const std::string& method) {
+  if (method == "full") return RentSession::tr("full");
+  return method == "lora" ? QStringLiteral("LoRA") : QStringLiteral("QLoRA");
+}
+
 RentRow row_of(const RentQuestion& question, const MachineAnswer& a) {
   RentRow row;
   row.machine = text(a.machine);
   row.model = text(a.name.empty() ? a.model : a.name);
-  row.method = text(a.method);
+  row.method = method_words(a.method);
   row.error = text(a.error);
   row.fit = row.batch = row.tokens = row.days = row.dollars = row.spot = QStringLiteral("–");
   if (!a.error.empty()) return row;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/lists.h"
 #include "load/hardware.h"
 #include "render/accuracy_text.h"
 
@@ -48,10 +49,10 @@ void add_accuracy(CLI::App& app, Run& run) {
   command->add_option("RECORD", a->paths,
                       "record files or folders of them; without any, the built-in records");
   command->add_option("--group", a->group, "framework, model or precision")
-      ->check(CLI::IsMember({"framework", "model", "precision"}));
+      ->check(word_among({"framework", "model", "precision"}));
   command->add_flag("--details", a->details, "every figure of every record (text)");
   command->add_option("--format", a->output.format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}));
+      ->check(word_among({"text", "json", "csv"}));
   command->add_option("-o,--output", a->output.file, "write the answer to a file");
   command->footer(
       "Example: shardplan accuracy --group model --details\n"

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/lists.h"
 #include "json/document.h"
 #include "load/hardware.h"
 #include "render/catalog_text.h"
@@ -49,7 +50,7 @@ void add_catalog(CLI::App& app, Run& run) {
       "catalog", "What is built in: models, gpus, clusters or the options of a job");
   command->add_option("WHAT", a->what, "models, gpus, clusters or options")
       ->required()
-      ->check(CLI::IsMember({"models", "gpus", "clusters", "options"}));
+      ->check(word_among({"models", "gpus", "clusters", "options"}));
   command->footer("Example: shardplan catalog gpus");
   // Hidden: tools/make_job_doc.sh writes docs/reference/job.md with it.
   command->add_option("--page", a->page)->group("")->check(CLI::ExistingFile);

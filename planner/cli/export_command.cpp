@@ -54,7 +54,7 @@ void add_export(CLI::App& app, Run& run) {
   command->add_option("--as", a->format,
                       "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
                       "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, "
-                      "nemo_rl, verl, openrlhf, megatron");
+                      "nemo_rl, verl, openrlhf, oumi, llm_foundry, olmo, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/fit_question.h"
+#include "cli/lists.h"
 #include "render/fixes_text.h"
 
 namespace shardplan::cli {
@@ -55,7 +56,7 @@ void add_fit_in_words(CLI::App& app, Run& run) {
 
 void add_output(CLI::App& command, Output& output, const std::vector<std::string>& formats) {
   command.add_option("--format", output.format, fmt::format("{}", fmt::join(formats, " or ")))
-      ->check(CLI::IsMember(formats));
+      ->check(word_among(formats));
   command.add_option("-o,--output", output.file, "write the answer to a file");
 }
 

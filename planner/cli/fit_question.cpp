@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -46,10 +48,19 @@ bool is_whole_job(const std::string& model) {
   }
 }
 
+/// Whether a file is a trainer's by its name: no config.json of a model ends like this. What of its
+/// content is not understood, `import` says.
+bool is_named_as_trainers(const std::string& path) {
+  constexpr std::array kEndings{".yaml", ".yml", ".toml", ".sh", ".slurm", ".py", ".ipynb"};
+  return is_readable(path) &&
+         std::ranges::any_of(kEndings, [&](const char* ending) { return path.ends_with(ending); });
+}
+
 /// A job, or a trainer's file, in the model's place says model and training.
 FitQuestion with_file(FitQuestion a) {
   if (!a.job.files.empty()) return a;
-  if (!is_whole_job(a.model) && !importing::is_trainer_file(a.model)) {
+  if (!is_whole_job(a.model) && !importing::is_trainer_file(a.model) &&
+      !is_named_as_trainers(a.model)) {
     if (is_readable(a.model)) logs::refuse_log(read_text_file(a.model), a.model);
     return a;
   }

@@ -66,6 +66,17 @@ std::size_t choice_of(const std::string& flag, const std::string& name,
   return static_cast<std::size_t>(it - allowed.begin());
 }
 
+CLI::Validator word_among(std::vector<std::string> words) {
+  const std::string shown = fmt::format("{{{}}}", fmt::join(words, ","));
+  return {[words = std::move(words)](const std::string& word) -> std::string {
+            if (std::ranges::find(words, word) != words.end()) return "";
+            return to_string({.message = fmt::format("unknown value '{}'", word),
+                              .expected = fmt::format("one of {}", fmt::join(words, ", ")),
+                              .nearest = nearest(word, std::span<const std::string>(words))});
+          },
+          shown};
+}
+
 std::vector<std::size_t> choice_list(const std::string& flag, std::string_view text,
                                      const std::vector<std::string>& allowed) {
   std::vector<std::size_t> places;

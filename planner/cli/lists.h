@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands.h"
+
 namespace shardplan::cli {
 
 /// The parts between commas, without empty ones.
@@ -18,6 +20,9 @@ std::vector<std::int64_t> integer_list(const std::string& flag, std::string_view
 /// The place of a name in `allowed`; throws with the nearest for another name.
 std::size_t choice_of(const std::string& flag, const std::string& name,
                       const std::vector<std::string>& allowed);
+
+/// A check of an option's word, which names the nearest one where it is none of `words`.
+CLI::Validator word_among(std::vector<std::string> words);
 
 /// The places of the names in `allowed`, each once.
 std::vector<std::size_t> choice_list(const std::string& flag, std::string_view text,

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "cli/lists.h"
 #include "load/model.h"
 #include "questions/estimate_job.h"
 #include "questions/largest.h"
@@ -122,8 +123,8 @@ void add_max(CLI::App& app, Run& run) {
           "--of", a->of,
           "micro_batch, sequence_length, parameters, gpus; of inference batch (concurrency), "
           "prompt_length; of several models micro_batch")
-      ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus", "batch",
-                             "prompt_length", "concurrency"}));
+      ->check(word_among({"micro_batch", "sequence_length", "parameters", "gpus", "batch",
+                          "prompt_length", "concurrency"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
       ->transform(positive_number());
   command->footer(

@@ -9,6 +9,7 @@
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
+#include "cli/lists.h"
 #include "cli/report_batch.h"
 #include "cli/report_format.h"
 #include "cli/watched_search.h"
@@ -145,9 +146,9 @@ void add_report(CLI::App& app, Run& run) {
   command
       ->add_option("--format", a->format,
                    "html, md, json or csv; without it what the extension of -o says, or md")
-      ->check(CLI::IsMember({"html", "md", "json", "csv"}));
+      ->check(word_among({"html", "md", "json", "csv"}));
   command->add_option("--language", a->language, "of html and md: en, ja or ko")
-      ->check(CLI::IsMember(languages()));
+      ->check(word_among(languages()));
   CLI::Option* search =
       command->add_flag("--search", a->search,
                         "with what a search around the job finds: the usual values of all axes");

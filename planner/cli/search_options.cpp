@@ -50,8 +50,24 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},
 };
 
-constexpr Objective kObjectives[] = {Objective::throughput, Objective::cost, Objective::gpus,
-                                     Objective::memory};
+struct ObjectiveWord {
+  std::string_view word;
+  Objective objective;
+};
+
+/// The most tokens per second take the least time: people say either.
+constexpr ObjectiveWord kObjectiveWords[] = {{"throughput", Objective::throughput},
+                                             {"cost", Objective::cost},
+                                             {"gpus", Objective::gpus},
+                                             {"memory", Objective::memory},
+                                             {"time", Objective::throughput}};
+
+Objective objective_named(const std::string& word) {
+  std::vector<std::string> words;
+  for (const ObjectiveWord& known : kObjectiveWords) words.emplace_back(known.word);
+  return kObjectiveWords[choice_of("--objective", word, words)].objective;
+}
+
 constexpr std::int64_t kStages[] = {0, 1, 2, 3};
 
 template <typename Values>
@@ -114,7 +130,8 @@ void SearchOptions::add_flags(CLI::App& command) {
   const auto limit = [&](const char* flag, auto& value, const char* help) {
     command.add_option(flag, value, help)->transform(positive_number())->group("Limits");
   };
-  command.add_option("--objective", objective_, "throughput (default), cost, gpus or memory");
+  command.add_option("--objective", objective_,
+                     "throughput (default; also: time), cost, gpus or memory");
   limit("--global-batch", global_batch_, "samples of a step over all GPUs; sets accumulation");
   limit("--gpu-memory-bytes", gpu_memory_bytes_, "of each GPU, for the upper bound");
   limit("--max-step-seconds", limits_.step_seconds, "of one optimizer step");
@@ -200,8 +217,7 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   Goal goal;
   goal.limits = limits_;
   goal.terms = terms;
-  if (!objective_.empty())
-    goal.objective = kObjectives[choice_of("--objective", objective_, names_of(kObjectives))];
+  if (!objective_.empty()) goal.objective = objective_named(objective_);
   if (limits_.money_per_billion_tokens && !cost_of(plan, 1.0, terms).per_hour.on_demand)
     contradiction("--max-cost-per-billion-tokens and --cluster", "no price of these GPUs is known",
                   "--price-per-gpu-hour");
@@ -233,7 +249,8 @@ RolloutAxes SearchOptions::rollout_axes(const Job& job) const {
     if (l.option->count() > 0 && l.flag != kDegrees && l.flag != kMicro) refuse(l.flag);
   if (global_batch_) refuse("--global-batch");
   if (gpu_memory_bytes_) refuse("--gpu-memory-bytes");
-  if (!objective_.empty() && objective_ != name_of(Objective::throughput)) refuse("--objective");
+  if (!objective_.empty() && objective_named(objective_) != Objective::throughput)
+    refuse("--objective");
   if (limits_.step_seconds) refuse("--max-step-seconds");
   if (limits_.money_per_billion_tokens) refuse("--max-cost-per-billion-tokens");
   if (limits_.days) refuse("--max-days");
@@ -271,8 +288,7 @@ ServingGoal SearchOptions::serving_goal(const JobOptions& job, const CostTerms& 
   goal.token_seconds = limits_.step_seconds;
   if (limits_.money_per_billion_tokens)
     goal.dollars_per_million = *limits_.money_per_billion_tokens / 1e3;
-  if (!objective_.empty())
-    goal.objective = kObjectives[choice_of("--objective", objective_, names_of(kObjectives))];
+  if (!objective_.empty()) goal.objective = objective_named(objective_);
   const bool pinned = job.given("--engine-tensor-parallel");
   if (list(kDegrees).option->count() > 0) {
     if (pinned)

@@ -116,9 +116,9 @@ void add_table(CLI::App& app, Run& run) {
   command
       ->add_option("--format", a->format,
                    "md, html, json or csv; without it what the extension of -o says, or md")
-      ->check(CLI::IsMember({"md", "html", "json", "csv"}));
+      ->check(word_among({"md", "html", "json", "csv"}));
   command->add_option("--language", a->language, "of html and md: en, ja or ko")
-      ->check(CLI::IsMember(languages()));
+      ->check(word_among(languages()));
   command->add_option("--threads", a->threads, "as many as the machine has, if absent");
   command->add_option("-o,--output", a->output.file, "write the answer to a file");
   command->footer(

@@ -33,7 +33,8 @@ namespace {
 constexpr std::array kShared{
     &kAccelerateFormat, &kLaunchFormat,       &kJobFormat,     &kTrainingArgumentsFormat,
     &kAxolotlFormat,    &kLlamaFactoryFormat, &kMsSwiftFormat, &kTorchtitanFormat,
-    &kNemoFormat,       &kNemoRlFormat,       &kVerlFormat,    &kOpenRlhfFormat};
+    &kNemoFormat,       &kNemoRlFormat,       &kVerlFormat,    &kOpenRlhfFormat,
+    &kOumiFormat,       &kLlmFoundryFormat,   &kOlmoFormat};
 
 /// Of any framework; null when there is none of that name.
 const ExportFormat* format_named(std::string_view name) {

@@ -121,10 +121,7 @@ Json TrainerFile::ds_config() const {
 }
 
 void TrainerFile::distribution(bool fsdp_switch) {
-  if (has_zero()) {
-    put("deepspeed", ds_config());
-    return;
-  }
+  if (has_zero()) return put("deepspeed", ds_config());
   Json block = fsdp_block();
   if (block.is_null()) return;
   if (fsdp_switch) put("fsdp", "full_shard auto_wrap");

@@ -84,6 +84,8 @@ class TrainerFile {
   Json ds_config() const;
   /// 1 or 2; 0 under others.
   int fsdp_version() const;
+  /// The ds_config of a plan under DeepSpeed.
+  Json ds_config() const;
   /// The ds_config inside the file, or fsdp_block.
   void distribution(bool fsdp_switch);
   void lora_keys();

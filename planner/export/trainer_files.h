@@ -6,6 +6,7 @@
 namespace shardplan {
 
 extern const ExportFormat kTrainingArgumentsFormat, kAxolotlFormat, kLlamaFactoryFormat,
-    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kNemoRlFormat, kVerlFormat, kOpenRlhfFormat;
+    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kNemoRlFormat, kVerlFormat, kOpenRlhfFormat,
+    kOumiFormat, kLlmFoundryFormat, kOlmoFormat;
 
 }  // namespace shardplan

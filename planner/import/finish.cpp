@@ -88,7 +88,10 @@ const TrainerDescription& Finisher::trainer() const {
 std::string Finisher::framework() const {
   const Json* value = said("framework");
   if (value == nullptr) return {};
-  return value->is_string() ? value->get<std::string>() : value->value("name", "");
+  if (value->is_string()) return value->get<std::string>();
+  if (value->contains("name")) return value->at("name").get<std::string>();
+  const Json* own = recipe_.find("/framework/name");  // a flag says an option alone
+  return own != nullptr ? own->get<std::string>() : value->contains("ds_config") ? "deepspeed" : "";
 }
 
 /// What a trainer freezes before the text model, where the model has such parts.

@@ -14,7 +14,9 @@ void Finisher::take_algorithm() {
   Json workload{{"kind", "rlhf"}, {"algorithm", recipe_.algorithm}};
   for (const char* key : {"micro_batch", "gradient_accumulation", "method", "lora", "frozen"})
     if (old.contains(key)) workload[key] = old[key];
-  if (!recipe_.rlhf.contains("prompt_length") && old.contains("sequence_length"))
+  const bool generates =
+      recipe_.rlhf.contains("prompt_length") && recipe_.rlhf.contains("new_tokens");
+  if (!generates && old.contains("sequence_length"))
     workload["sequence_length"] = old["sequence_length"];
   for (const auto& [key, value] : recipe_.rlhf.items()) workload[key] = value;
   if (const std::string kept = reference_precision(workload); !kept.empty())

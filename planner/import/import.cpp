@@ -208,6 +208,9 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
   if (const Json* micro = value_below(flags, "workload.micro_batch");
       micro != nullptr && micro->is_number_integer())
     recipe.asked_micro_batch = micro->get<std::int64_t>();
+  if (const Json* path = value_below(flags, "framework.ds_config");
+      path != nullptr && path->is_string())
+    recipe.asked_ds_config = path->get<std::string>();
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
   if (told.empty())
     throw InputError({.file = documents.empty() ? "" : documents.front().file,

@@ -64,6 +64,7 @@ struct Recipe {
   bool micro_batch_at_most = false;
 
   std::int64_t asked_micro_batch = 0;  ///< said by a flag; 0: not
+  std::string asked_ds_config;         ///< the path that a flag says; "": none
 
   std::optional<std::int64_t> generated;  ///< sequences of all GPUs in an iteration
 

@@ -107,6 +107,17 @@ void read_activation_checkpointing(Key& key) {
   read_checkpointing(key);
 }
 
+/// Of a program that has DeepSpeed's own arguments (deepspeed.add_config_arguments) it is a switch.
+void read_deepspeed_switch(Key& key) {
+  const bool is_switch = key.document().is_command() && key.value().is_boolean();
+  if (is_switch && key.other("deepspeed_config") != nullptr)
+    return key.ignore("deepspeed_config names what it turns on");
+  if (is_switch && key.value() == true && key.recipe().asked_ds_config.empty())
+    key.refuse("DeepSpeed is on, and its configuration is not in the arguments",
+               "the ds_config; or --ds-config PATH");
+  read_deepspeed(key);
+}
+
 constexpr std::array kTrainingRules{
     KeyRule{"per_device_train_batch_size", "/workload/micro_batch", as_integer},
     KeyRule{"per_gpu_train_batch_size", "/workload/micro_batch", as_integer},
@@ -126,7 +137,8 @@ constexpr std::array kTrainingRules{
     KeyRule{"use_liger_kernel", "", read_liger},
     KeyRule{"use_liger", "", read_liger},
     KeyRule{"liger_kernel_config", "", read_kernel_list},
-    KeyRule{"deepspeed", "", read_deepspeed},
+    KeyRule{"deepspeed", "", read_deepspeed_switch},
+    KeyRule{"deepspeed_config", "", read_deepspeed},
     KeyRule{"fsdp", "", read_trainer_fsdp},
     KeyRule{"fsdp_config", "", read_trainer_fsdp_config},
     KeyRule{"label_smoothing_factor", "", read_label_smoothing},

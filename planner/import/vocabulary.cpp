@@ -207,7 +207,8 @@ void read_deepspeed(Key& key) {
   if (key.value().is_object()) return attach_ds_config(key, key.value(), "");
   const std::string name = key.text();
   if (name.empty() || name == "false") return key.ignore("no DeepSpeed");
-  const std::string path = resolved_path(name, key.document().file);
+  const std::string& asked = key.recipe().asked_ds_config;
+  const std::string path = asked.empty() ? resolved_path(name, key.document().file) : asked;
   if (path.empty())
     key.refuse(fmt::format("no file '{}' beside this one, in a folder above or in the working "
                            "directory",

@@ -23,8 +23,11 @@ std::string outcome(const Fix& fix) {
   const Estimate& e = fix.after;
   std::string text = fmt::format("{}: {} of each GPU", verdict_word(overall(e.verdict)),
                                  format_bytes(e.device.point));
+  constexpr std::int64_t kEveryHost = 4'000'000'000;  // has as much beside what runs there
+  const bool unknown = e.verdict.host.fit == Fit::unknown && e.host_per_node.total() > kEveryHost;
   if (e.host_per_node.total() > 0)
-    text += fmt::format(", {} of each host", format_bytes(e.host_per_node.total()));
+    text += fmt::format(", {} of each host{}", format_bytes(e.host_per_node.total()),
+                        unknown ? " if it has as much" : "");
   text += fix.gpu_saved >= 0 ? fmt::format("; saves {}", format_bytes(fix.gpu_saved))
                              : fmt::format("; {} more", format_bytes(-fix.gpu_saved));
   return text + price(fix);

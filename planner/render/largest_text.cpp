@@ -79,7 +79,9 @@ std::string largest_text(std::string_view of, const LargestResult& r, const Job&
         fmt::format("  it needs {}; {} to spare, upper bound {}\n", need(*r.at),
                     format_bytes(r.at->verdict.headroom_bytes), format_bytes(r.at->device.upper));
   text += probably_text(of, r);
-  if (r.beyond) text += beyond_text(of, *r.beyond);
+  const bool said = r.at_probably && r.beyond &&
+                    r.beyond->verdict.headroom_bytes == r.at_probably->verdict.headroom_bytes;
+  if (r.beyond && !said) text += beyond_text(of, *r.beyond);
   if (r.at_limit) text += "  the search stopped there; nothing ran out\n";
   return text;
 }

@@ -182,6 +182,8 @@ std::string near_miss_text(const SearchAnswer& a, const NearMiss& miss) {
   if (miss.enough_gpus)
     text += fmt::format("\n{} GPUs of this kind would be enough for it\n",
                         format_count(*miss.enough_gpus));
+  text +=
+      "\n`shardplan fit` of this job names changes that this search does not try, such as LoRA\n";
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/nearest.h"
 #include "embedded/files.h"
 #include "embedded/json.h"
@@ -114,12 +115,41 @@ std::optional<CatalogModel> find_model(std::string_view name) {
   return plain == name.substr(name.rfind('/') + 1) ? std::nullopt : find_exactly(plain);
 }
 
+namespace {
+
+/// Whether a name begins so as normalized() has it, and a number does not go on behind it:
+/// "llama3" begins llama-3.1-8b, and not llama-30b.
+bool begins_with_words(std::string_view name, std::string_view begin) {
+  std::size_t end = 0;
+  while (end < name.size() && normalized(name.substr(0, end)).size() < begin.size()) ++end;
+  return normalized(name.substr(0, end)) == begin &&
+         (end == name.size() || !is_digit(name[end]) || !is_digit(begin.back()));
+}
+
+}  // namespace
+
 std::string nearest_model(std::string_view name) {
   if (const auto whole = find_model(of_whole_weights(name))) return whole->name;
   std::vector<std::string_view> names;
   for (const EmbeddedModelName& row : embedded_model_names())
     if (!row.alias) names.push_back(row.name);
-  return nearest(name.substr(name.rfind('/') + 1), std::span<const std::string_view>(names));
+  const std::string_view own = name.substr(name.rfind('/') + 1);
+  // "llama3", "mistral": a family, of which no name is as short.
+  const std::string begin = normalized(own);
+  std::string_view family;
+  for (const std::string_view candidate : names)
+    if (begin.size() > 2 && begins_with_words(candidate, begin) &&
+        (family.empty() || candidate.size() < family.size()))
+      family = candidate;
+  if (!family.empty()) return std::string(family);
+  // "Llama-3.1-8B-Instrct": the longest name that it begins with.
+  std::string_view base;
+  for (const std::string_view candidate : names)
+    if (const std::string known = normalized(candidate);
+        known.size() > 5 && begin.starts_with(known) && candidate.size() > base.size())
+      base = candidate;
+  if (!base.empty()) return std::string(base);
+  return nearest(own, std::span<const std::string_view>(names));
 }
 
 std::vector<CatalogModel> catalog_models() {

@@ -105,7 +105,8 @@ bool JobLoader::is_served() {
 }
 
 std::string_view JobLoader::usual_precision() const {
-  return is_inference() ? "bf16-pure" : training_precision(job_.plan);
+  return is_inference() ? on_this_gpu("bf16-pure", job_.plan.cluster.gpu)
+                        : training_precision(job_.plan);
 }
 
 void JobLoader::assume_precision() {

@@ -27,7 +27,8 @@ void JobLoader::apply_ds_config() {
   if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
   if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
   const bool has_precision = reader_.has("precision");
-  Precision wanted = load_precision(reader_, is_inference() ? "bf16-pure" : "bf16-master");
+  Precision wanted = load_precision(
+      reader_, on_this_gpu(is_inference() ? "bf16-pure" : "bf16-master", plan().cluster.gpu));
   if (has_precision) {
     c.trainer.bf16 = wanted.compute == DType::bf16;
     c.trainer.fp16 = wanted.compute == DType::f16;
@@ -135,11 +136,9 @@ void JobLoader::choose_precision(DeepSpeedOptions& options, const Precision& wan
   }
   plan().precision = wanted;
   if (!has_precision) {
-    plan().precision =
-        precision_preset(is_inference()                               ? "bf16-pure"
-                         : !options.torch_autocast                    ? "bf16-master"
-                         : options.torch_autocast_dtype == DType::f16 ? "fp16-autocast"
-                                                                      : "bf16-autocast");
+    if (options.torch_autocast && !is_inference())
+      plan().precision = precision_preset(
+          options.torch_autocast_dtype == DType::f16 ? "fp16-autocast" : "bf16-autocast");
     job_.assumed.push_back("precision: " + plan().precision.name);
   }
   options.torch_autocast = plan().precision.autocast();

@@ -106,9 +106,19 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
   return precision_preset(*name);
 }
 
+std::string_view on_this_gpu(std::string_view preset, const Gpu& gpu) {
+  if (!preset.starts_with("bf16") || !lacks(gpu, PeakRate::bf16)) return preset;
+  const std::string other = fmt::format("fp16{}", preset.substr(4));
+  for (const PrecisionPreset& known : kPrecisionPresets)
+    if (known.name == other) return known.name;
+  return preset;
+}
+
 std::string_view training_precision(const Plan& plan) {
   const FrameworkTraits& framework = traits_of(plan);
-  return plan.workload.lora ? framework.lora_precision : framework.default_precision;
+  return on_this_gpu(
+      plan.workload.lora ? framework.lora_precision.get() : framework.default_precision.get(),
+      plan.cluster.gpu);
 }
 
 }  // namespace shardplan

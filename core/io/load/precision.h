@@ -24,4 +24,7 @@ Precision load_precision(ObjectReader& job, std::string_view fallback);
 /// bits too (answer.ai's fsdp_qlora, --precision bf16).
 std::string_view training_precision(const Plan& plan);
 
+/// The same preset in fp16 where a GPU has no bf16 units (T4, V100): what people run there.
+std::string_view on_this_gpu(std::string_view preset, const Gpu& gpu);
+
 }  // namespace shardplan

@@ -121,6 +121,12 @@ class RlhfLoader {
     } else {
       sizes_.sequence = count("sequence_length");
       if (sizes_.sequence == 0) work_.missing("sequence_length", "tokens of a sequence");
+      sizes_.prompt = count("prompt_length");
+      if (sizes_.prompt >= sizes_.sequence)
+        work_.fail("prompt_length",
+                   fmt::format("a prompt of {} tokens leaves no answer in sequences of {}",
+                               sizes_.prompt, sizes_.sequence),
+                   fmt::format("less than {}", sizes_.sequence));
     }
     for (const char* key : kOfActor) work_.find(key);
     models_ = work_.find("models");
@@ -304,6 +310,7 @@ class RlhfLoader {
 
   void add(Rlhf& rlhf, RoleKind kind, Job job, bool trains) const {
     Role role{kind, std::move(job.model), std::move(job.plan), trains, Idle::gpu};
+    role.plan.workload.unscored = sizes_.prompt;
     if (says(kind)) {
       ObjectReader o(models_->at(std::string(name_of(kind))), file_,
                      fmt::format("workload.models.{}", name_of(kind)));

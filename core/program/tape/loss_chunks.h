@@ -18,7 +18,10 @@ struct LossChunks {
 
   LossChunks(const GraphView& view, const Op& op) {
     const Extent in = view.extent_of(op.in[0]);
-    tokens = units(in, view.sizes());
+    const Sizes& sizes = view.sizes();
+    tokens = units(in, sizes);
+    if (op.fused != nullptr && op.fused->skips_unscored && in.scale == Scale::tokens)
+      tokens -= sizes.batch * std::min(sizes.unscored, sizes.sequence - 1);
     width = in.per;
     vocabulary = view.parameter(op.weight).numel / width;
     // As many logits as the input has elements, rounded up to a power of two of tokens.

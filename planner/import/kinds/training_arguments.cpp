@@ -60,12 +60,16 @@ std::string algorithm_of(const Document& d) {
   for (const AlgorithmDescription& a : kAlgorithmDescriptions)
     if (a.algorithm != Algorithm::sft && d.program.find(a.name) != std::string::npos)
       return std::string(a.name);
-  if (has_any(d, {"num_generations", "max_completion_length"})) return "grpo";
+  // Beside max_length, which GRPO has not, answers are given and cut (DPO, KTO, ORPO).
+  const bool cuts_answers = has_any(d, {"max_completion_length"}) && has_any(d, {"max_length"});
+  if (has_any(d, {"num_generations"})) return "grpo";
+  if (has_any(d, {"max_completion_length"}) && !cuts_answers) return "grpo";
   if (has_any(d, {"desirable_weight", "undesirable_weight"})) return "kto";
   if (has_any(d, {"simpo_gamma", "cpo_alpha"})) return "cpo";
   if (has_any(d, {"center_rewards_coefficient"})) return "reward";
-  const bool prefers =
-      has_any(d, {"beta", "precompute_ref_log_probs", "rpo_alpha"}) || has_preference_loss(d);
+  const bool prefers = cuts_answers ||
+                       has_any(d, {"beta", "precompute_ref_log_probs", "rpo_alpha"}) ||
+                       has_preference_loss(d);
   if (!prefers) return "";
   const std::string named = algorithm_in_names(d);
   return named.empty() || named == "reward" ? "dpo" : named;
@@ -194,17 +198,27 @@ void distil(const Document& d, Recipe& recipe) {
   if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 128;
 }
 
+/// max_completion_length cuts answers that are given, so that the rest of a full sequence is its
+/// prompt, which is not scored. max_prompt_length says nothing: a prompt may be shorter.
+void answers_given(Recipe& recipe) {
+  const Json* length = recipe.find("/workload/sequence_length");
+  const Json answer = recipe.rlhf.value("new_tokens", Json());
+  recipe.rlhf.erase("prompt_length");
+  recipe.rlhf.erase("new_tokens");
+  if (answer.is_null() || length == nullptr || *length <= answer) return;
+  recipe.rlhf["prompt_length"] = length->get<std::int64_t>() - answer.get<std::int64_t>();
+  recipe.note({.kind = Note::Kind::took,
+               .key = "max_completion_length",
+               .field = "workload.prompt_length, the rest of max_length"});
+}
+
 /// GRPO's batch counts completions, num_generations of them to a prompt (TRL 1.16, grpo_config.py).
 void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) {
   recipe.algorithm = algorithm;
   settle_distillation(d, recipe);
   if (recipe.algorithm != algorithm || algorithm == "gkd") return distil(d, recipe);
   settle_reference(recipe, 0);  // grpo_config.py
-  if (algorithm != "grpo") {
-    recipe.rlhf.erase("prompt_length");
-    recipe.rlhf.erase("new_tokens");  // ORPO's max_completion_length cuts answers that are given
-    return;
-  }
+  if (algorithm != "grpo") return answers_given(recipe);
   if (!recipe.rlhf.contains("prompt_length")) recipe.rlhf["prompt_length"] = 512;
   if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
 }

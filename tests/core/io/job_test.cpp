@@ -446,5 +446,21 @@ TEST(Job, WarnsAboutWhatRunsButIsProbablyNotMeant) {
               Contains(HasSubstr("no bf16 units")));
 }
 
+/// What nobody says is what runs well there: T4 and V100 multiply in fp16.
+TEST(Job, TheUsualPrecisionIsOneThatTheGpuMultiplies) {
+  const auto usual = [](const char* patch) {
+    const Job made = job(patch);
+    for (const Diagnostic& d : made.diagnostics)
+      EXPECT_THAT(to_string(d), Not(HasSubstr("no bf16 units")));
+    return made.plan.precision.name;
+  };
+  EXPECT_EQ(usual(R"({"cluster": "8xV100-32GB", "framework": "ddp"})"), "fp16-autocast");
+  EXPECT_EQ(usual(R"({"cluster": "8xV100-32GB", "framework": "deepspeed"})"), "fp16-master");
+  EXPECT_EQ(usual(R"({"cluster": "1xT4", "framework": "single",
+                      "workload": {"method": "lora"}})"),
+            "fp16-pure");
+  EXPECT_EQ(usual(R"({"cluster": "8xA100-80GB", "framework": "ddp"})"), "bf16-autocast");
+}
+
 }  // namespace
 }  // namespace shardplan::job_test

@@ -131,6 +131,24 @@ TEST(Preference, DistillationTakesAllLogits) {
               HasSubstr("all logits of both models"));
 }
 
+/// add_fused_lm_head takes hidden_states[mask]: of each token of a prompt no row is copied, no
+/// label and none of two statistics is kept (TRL 1.16, trainer/utils.py). Other trainers score all.
+TEST(Preference, TrlLeavesOutTheTokensOfAPrompt) {
+  const auto kept = [](const char* trainer, int prompt) {
+    return end(changed("ddp", fmt::format(R"({{"trainer": "{}", "precision": "bf16-pure",
+                                               "workload": {{"prompt_length": {}}}}})",
+                                          trainer, prompt)),
+               Phase::forward);
+  };
+  EXPECT_EQ(kept("trl", 128) - kept("trl", 384), 2 * 256 * (2048 * 2 + 8 + 4 + 4));
+  EXPECT_EQ(kept("openrlhf", 128), kept("openrlhf", 384));
+  const Job all = load(dpo("ddp")),
+            some = changed("ddp", R"({"workload": {"prompt_length": 256}})");
+  EXPECT_GT(peak(all, Phase::forward), peak(some, Phase::forward));
+  EXPECT_THAT(error_text([] { changed("ddp", R"({"workload": {"prompt_length": 512}})"); }),
+              HasSubstr("leaves no answer"));
+}
+
 /// accelerate's prepare_model(evaluation_mode=True): whole on each GPU, in the type it was loaded.
 TEST(Preference, DdpKeepsAWholeReferenceOnEachGpu) {
   const double more =

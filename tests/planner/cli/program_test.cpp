@@ -16,6 +16,7 @@ namespace shardplan::cli::program_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::vector<std::string> kFit{"fit", "gpt2", "1xA100-40GB"};
 
@@ -54,6 +55,49 @@ TEST(RunProgram, ThrowsWhatTheProgramTells) {
   EXPECT_THROW(run_program({"fit", "gpt2", "1xA100-40GB", "--micro-bach=2"}), UsageError);
   EXPECT_THROW(run_program({"fit", "no-model", "1xA100-40GB"}), InputError);
   EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  Transcript transcript;
+  try {
+    run_program(arguments);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// Whatever an option's words are: the nearest of them.
+TEST(RunProgram, NamesTheNearestWord) {
+  EXPECT_THAT(refusal({"catalog", "gpu"}), HasSubstr("did you mean 'gpus'?"));
+  EXPECT_THAT(refusal({"max", "gpt2", "--of", "microbatches"}), HasSubstr("'micro_batch'?"));
+  EXPECT_THAT(refusal({"fit", "llama3", "8xH100"}), HasSubstr("did you mean 'llama-3"));
+  EXPECT_THAT(refusal({"fit", "Llama-3.1-8B-Instrct", "8xH100"}), HasSubstr("'llama-3.1-8b'?"));
+  EXPECT_THAT(refusal({"fit", "mistral", "8xH100"}), HasSubstr("did you mean 'mistral-"));
+}
+
+/// Nobody knows what the host of a single card has.
+TEST(RunProgram, NoFixFitsAHostThatIsNotKnown) {
+  const auto answer = [](std::vector<std::string> more) {
+    Transcript transcript;
+    std::vector<std::string> words{"fit", "llama-3.1-8b", "1xRTX4090"};
+    words.insert(words.end(), more.begin(), more.end());
+    run_program(words);
+    return transcript.answer;
+  };
+  EXPECT_THAT(answer({}), HasSubstr("of each host if it has as much"));
+  EXPECT_THAT(answer({"--host-memory-bytes", "1e12"}), Not(HasSubstr("if it has as much")));
+}
+
+/// A trainer's file that is not understood is no broken config.json of a model.
+TEST(RunProgram, SaysOfATrainersFileWhatImportSays) {
+  const GivenTexts given(
+      TextsByName{{"recipe.yaml", "model: {_component_: torchtune.models.llama3.llama3_8b}\n"},
+                  {"train.py", "import torch\nprint(torch.cuda.is_available())\n"},
+                  {"train.sh", "echo begins\n"}});
+  EXPECT_THAT(refusal({"fit", "recipe.yaml", "1xH100"}), HasSubstr("a file of torchtune"));
+  EXPECT_THAT(refusal({"fit", "train.py", "1xH100"}), HasSubstr("makes no TrainingArguments"));
+  EXPECT_THAT(refusal({"fit", "train.sh", "1xH100"}), HasSubstr("no program with arguments"));
 }
 
 TEST(RunProgram, NamesTheNumberThatIsTooLarge) {

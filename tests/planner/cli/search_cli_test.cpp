@@ -179,6 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Framework", {"--frameworks", "deepsped"}, "did you mean 'deepspeed'?"},
         Bad{"Precision", {"--precisions", "bf16-mastr"}, "did you mean 'bf16-master'?"},
         Bad{"Objective", {"--objective", "throughputs"}, "did you mean 'throughput'?"},
+        Bad{"Time", {"--objective", "tim"}, "did you mean 'time'?"},
         Bad{"Stage", {"--zero-stages", "2,5"}, "unknown value '5'"},
         Bad{"Twice",
             {"--zero-stage", "2", "--zero-stages", "3"},

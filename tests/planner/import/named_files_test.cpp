@@ -62,6 +62,24 @@ TEST_F(NamedFiles, AVariableThatNobodySetsIsNoValueOfTheFile) {
   }
 }
 
+/// The file that a script names was left behind: the flag says where it is.
+TEST_F(NamedFiles, AFlagSaysWhichDsConfig) {
+  write("ds.json", R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"},
+                       "train_micro_batch_size_per_gpu": "auto"})");
+  const auto stage = [&](const char* how) {
+    write("run.sh", std::string("deepspeed train.py --model_name_or_path gpt2 --bf16 ") +
+                        "--per_device_train_batch_size 2 --output_dir out " + how + "\n");
+    const Json flags{{"cluster", "8xH100"},
+                     {"framework", {{"ds_config", (folder_ / "ds.json").string()}}}};
+    const Json job = import_files({(folder_ / "run.sh").string()}, "", flags).job;
+    EXPECT_EQ(job.at("precision"), "bf16-master");
+    return job.at("framework").at("name");
+  };
+  EXPECT_EQ(stage("--deepspeed left/behind.json"), "deepspeed");
+  EXPECT_EQ(stage("--deepspeed --deepspeed_config left/behind.json"), "deepspeed");
+  EXPECT_EQ(stage("--deepspeed"), "deepspeed");
+}
+
 /// What a manifest's command says has no line in the file (they all had line 1).
 TEST_F(NamedFiles, ACommandWithinAManifestHasNoLines) {
   write("job.yaml",

@@ -156,7 +156,8 @@ std::string with_own_gpus() {
 }
 std::string with_async() {
   return with(with_own_gpus(), "grpo:\n",
-              "grpo:\n  async_grpo: {enabled: true, max_trajectory_age_steps: 8, in_flight_weight_updates: true}\n");
+              "grpo:\n  async_grpo: {enabled: true, max_trajectory_age_steps: 8, "
+              "in_flight_weight_updates: true}\n");
 }
 
 TEST(ImportNemoRl, LetsAnEngineRunAhead) {

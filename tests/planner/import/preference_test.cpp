@@ -102,6 +102,18 @@ TEST(ImportPreference, TrlsDpoRunsUnderDdpWithTrlsOwnLoss) {
   EXPECT_GT(estimate(job).allocated.point, 0);
 }
 
+/// An answer has so many tokens at most: the rest of a full sequence is its prompt. How long a
+/// prompt may be says nothing of how short it is.
+TEST(ImportPreference, TheLongestAnswerTellsThePromptOfAFullSequence) {
+  const auto work = [](const char* more) {
+    return job_of(std::string(kTrlDpo) + more).at("workload");
+  };
+  EXPECT_EQ(work("max_completion_length: 256\n").at("prompt_length"), 768);
+  EXPECT_EQ(work("max_completion_length: 256\n").at("sequence_length"), 1024);
+  EXPECT_FALSE(work("max_completion_length: 1024\n").contains("prompt_length"));
+  EXPECT_FALSE(work("max_prompt_length: 512\n").contains("prompt_length"));
+}
+
 TEST(ImportPreference, AReferenceStaysAsItWasLoadedWhereFsdpTrainsInFp32) {
   const Json job = under_fsdp2(kTrlDpo);
   EXPECT_EQ(job["precision"], "bf16-autocast");

@@ -149,6 +149,44 @@ std::vector<Trip> trips() {
   offloaded["trainer"] = "axolotl";
   offloaded["checkpointing"] = "none";
   offloaded["activation_offloading"] = "streams";
+  Json pure_shards = fsdp1;
+  pure_shards["precision"] = "bf16-pure";
+  Json offloaded_zero = zero, oumi_qlora = qlora, oumi_int8 = int8;
+  offloaded_zero["framework"]["offload_optimizer"] = "cpu";
+  oumi_qlora["workload"]["lora"]["prepare_kbit"] = true;  // oumi always does
+  oumi_int8["workload"]["lora"]["prepare_kbit"] = true;
+  const Json loop{{"trainer", "loop"},
+                  {"precision", "bf16-autocast"},
+                  {"optimizer", {{"implementation", "foreach"}}}};
+  Json foundry = loop;
+  foundry["framework"] = {{"name", "fsdp1"},
+                          {"use_orig_params", true},
+                          {"backward_prefetch", "post"},
+                          {"reduce_dtype", "fp32"}};
+  foundry["optimizer"]["implementation"] = "for-loop";
+  foundry["workload"] = {{"packing", true}};
+  Json mpt = foundry;
+  mpt["model"] = {{"model_type", "gpt2"},
+                  {"n_embd", 1024},
+                  {"n_head", 16},
+                  {"n_layer", 4},
+                  {"n_inner", 4096},
+                  {"vocab_size", 50368},
+                  {"n_positions", 1024},
+                  {"resid_pdrop", 0.0},
+                  {"embd_pdrop", 0.0},
+                  {"attn_pdrop", 0.0},
+                  {"activation_function", "gelu"}};
+  Json foundry_ddp = loop, foundry_adapters = foundry;
+  foundry_ddp["framework"] = "ddp";
+  foundry_ddp["checkpointing"] = "none";
+  foundry_adapters["workload"] = adapters["workload"];
+  Json olmo = loop, olmo_ddp = loop;
+  olmo["model"] = "olmo-2-1124-7b";
+  olmo["framework"] = {{"name", "fsdp1"}, {"use_orig_params", true}, {"reduce_dtype", "fp32"}};
+  olmo["checkpointing"] = {{"policy", "blocks"}, {"every", 4}};
+  olmo_ddp["model"] = "llama-3.2-1b";
+  olmo_ddp["framework"] = "ddp";
   return {{"HfGraphs", "training_arguments", base("1xH100", graphs)},
           {"AxolotlOffloadedAdapters", "axolotl", base("1xH100", offloaded)},
           {"HfDdp", "training_arguments", base("4xH100", ddp)},
@@ -186,6 +224,21 @@ std::vector<Trip> trips() {
           {"NemoImagesInRoot", "nemo", base("4xH100", nemo_root)},
           {"VerlFsdp2", "verl", base("4xH100", verl)},
           {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
+          {"OumiDdp", "oumi", base("4xH100", ddp)},
+          {"OumiPure", "oumi", base("4xH100", pure)},
+          {"OumiFsdp1Pure", "oumi", base("4xH100", pure_shards)},
+          {"OumiFsdp1", "oumi", base("4xH100", fsdp1)},
+          {"OumiZero", "oumi", base("4xH100", zero)},
+          {"OumiZeroOffloaded", "oumi", base("4xH100", offloaded_zero)},
+          {"OumiQlora", "oumi", base("1xH100", oumi_qlora)},
+          {"OumiInt8", "oumi", base("1xH100", oumi_int8)},
+          {"OumiLiger", "oumi", base("4xH100", liger)},
+          {"LlmFoundry", "llm_foundry", base("4xH100", foundry)},
+          {"LlmFoundryMpt", "llm_foundry", base("4xH100", mpt)},
+          {"LlmFoundryDdp", "llm_foundry", base("4xH100", foundry_ddp)},
+          {"LlmFoundryAdapters", "llm_foundry", base("4xH100", foundry_adapters)},
+          {"Olmo", "olmo", base("4xH100", olmo)},
+          {"OlmoLlamaDdp", "olmo", base("4xH100", olmo_ddp)},
           {"Torchtitan", "torchtitan", base("4xH100", titan)},
           {"TorchtitanStages", "torchtitan", base("8xH100", staged)},
           {"NemoExperts", "nemo", base("4xH100", experts)},
