@@ -4,8 +4,7 @@ namespace shardplan::validator {
 
 int RankPlace::keeper(const Unit& unit) const {
   if (sharding.parts(unit) > 1) return rank;
-  if (unit.of_experts())
-    return rank - sharding.copy * data_stride * (sharding.world / sharding.copies);
+  if (unit.of_experts()) return rank - sharding.copy * copy_stride;
   return rank - sharding.rank * data_stride;
 }
 
@@ -15,13 +14,15 @@ RankPlace place_of(const EngineJob& job, int rank) {
   const int experts = job.expert_ranks();
   const int data = world / (tensor * stages);
   const int here = rank / tensor % data;  // among those with other samples or rows
+  const int in_stage = rank % (tensor * data);
   return {.rank = rank,
           .network = {.tensor = rank % tensor,
                       .context = here % job.context_ranks(),
                       .stage = rank / (tensor * data),
-                      .experts = here % experts},
-          .sharding = {job.training.stage, data, here, data / experts, here / experts},
-          .data_stride = tensor};
+                      .experts = in_stage % experts},
+          .sharding = {job.training.stage, data, here, tensor * data / experts, in_stage / experts},
+          .data_stride = tensor,
+          .copy_stride = experts};
 }
 
 }  // namespace shardplan::validator

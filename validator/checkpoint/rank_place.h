@@ -12,6 +12,7 @@ struct RankPlace {
   NetworkRank network;
   Sharding sharding;
   int data_stride = 1;  ///< ranks of the world from one with other samples to the next
+  int copy_stride = 1;  ///< and from one with the same experts to the next
 
   /// The rank that saves what this one has of a unit: itself, or the first of those that have all
   /// of it alike.

@@ -19,8 +19,9 @@ Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees
   experts_ = make(device, world, degrees.experts, 1);
   if (degrees.experts > 1) {
     experts_.used->connect_all();
-    assert(degrees.tensor == 1 && data_.used->size() % degrees.experts == 0);
-    copies_ = make(device, world, data_.used->size() / degrees.experts, degrees.experts);
+    const int stage = world.size() / degrees.stages;
+    assert(stage % degrees.experts == 0);
+    copies_ = make(device, world, stage / degrees.experts, degrees.experts);
   } else {
     copies_.used = data_.used;
   }

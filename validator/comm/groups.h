@@ -16,8 +16,8 @@ struct ModelDegrees {
   int context = 1;         ///< ranks that share each sequence
   int stages = 1;          ///< of layers
   bool tied_ends = false;  ///< the first stage and the last have a table in common
-  int experts = 1;         ///< ranks with other samples or rows that divide the experts of a layer;
-                           ///< 1 where ranks share layers
+  int experts = 1;  ///< ranks of a stage that divide the experts of each layer: each has rows
+                    ///< of its own, those that share layers too, between the products
 };
 
 class Groups {
@@ -36,9 +36,9 @@ class Groups {
   Communicator& stages() const { return *stages_.used; }
   /// The first stage with the last, where they have a table in common; else this rank alone.
   Communicator& ends() const { return *ends_.used; }
-  /// With other samples or rows and other experts of each layer, next to each other.
+  /// With other rows and other experts of each layer, next to each other: of tensor() and data().
   Communicator& experts() const { return *experts_.used; }
-  /// With other samples or rows and the same experts.
+  /// With other rows and the same experts.
   Communicator& copies() const { return *copies_.used; }
   /// What they take outside the arena beside the world's.
   std::int64_t overhead_bytes() const;

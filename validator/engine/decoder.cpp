@@ -237,7 +237,7 @@ class Decoder final : public Network {
 
   ExpertSlots slots_of_experts() const {
     if (!spec_.experts) return {};
-    return {rows(), expert_capacity(*spec_.experts, run_), slot_multiple(run_.fp8)};
+    return {part(), expert_capacity(*spec_.experts, run_), slot_multiple(run_.fp8)};
   }
 
   std::unique_ptr<Mlp> make_mlp() const {
@@ -454,7 +454,8 @@ class Decoder final : public Network {
 }  // namespace
 
 std::int64_t expert_capacity(const ExpertsSpec& experts, const DecoderRun& run) {
-  const std::int64_t rows = checked_mul(run.micro_batch, run.context.places(run.sequence).sequence);
+  const std::int64_t rows =
+      checked_mul(run.micro_batch, run.context.places(run.sequence).sequence) / run.share.ranks;
   if (run.capacity_factor == 0) return run.experts.ranks > 1 ? rows : 0;
   const auto share = static_cast<double>(checked_mul(rows, experts.per_token)) /
                      static_cast<double>(experts.count);

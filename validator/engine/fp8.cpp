@@ -75,7 +75,8 @@ BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec,
     const std::int64_t of_rows = numbers_of(rows), of_outputs = numbers_of(outputs);
     const std::int64_t of_inputs = numbers_of(inputs);
     // Scales of w that ranks have found together wait while x has its own.
-    const std::int64_t waiting = ranks > 1 && !frozen && !sums_over_ranks(l) ? of_inputs : 0;
+    const bool shared = ranks > 1 && !is_of_expert(spec, l);
+    const std::int64_t waiting = shared && !frozen && !sums_over_ranks(l) ? of_inputs : 0;
     numbers = std::max(
         {numbers, of_rows + of_outputs, of_rows + of_inputs + (frozen ? 0 : of_outputs) + waiting});
   }
@@ -106,7 +107,7 @@ Tensor Fp8Linear::kept(Operand which) const {
 }
 
 bool Fp8Linear::divides_inputs() const {
-  return ranks_.divided() && sums_over_ranks(linear_);
+  return shared_ && sums_over_ranks(linear_);
 }
 
 void Fp8Linear::find(const std::vector<Joint>& joint) const {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,16 +46,18 @@ BlockFp8 allocate_fp8(Arena& arena, Fp8Recipe recipe, const DecoderSpec& spec, s
 Tensor allocate_fp8_scales(Arena& arena, const std::string& name, Fp8Recipe recipe,
                            const DecoderSpec& spec);
 
-/// One linear layer: y = x wᵀ. `expert`: which of those that have a matrix of their own each.
+/// One linear layer: y = x wᵀ. `expert`: which of those that have a matrix of their own each, which
+/// no ranks share.
 class Fp8Linear {
  public:
-  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l, std::int64_t expert = 0,
-            bool counted = false)
+  Fp8Linear(const TensorRanks& ranks, const BlockFp8& fp8, Linear l,
+            std::optional<std::int64_t> expert = std::nullopt, bool counted = false)
       : device_(ranks.device()),
         ranks_(ranks),
         fp8_(fp8),
         linear_(l),
-        expert_(expert),
+        expert_(expert.value_or(0)),
+        shared_(ranks.divided() && !expert),
         counted_(counted) {}
 
   void forward(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias) const;
@@ -78,7 +81,7 @@ class Fp8Linear {
   /// Ranks have columns of x and w each, and what they make is summed; else rows of w, and columns
   /// of y.
   bool divides_inputs() const;
-  bool divides_outputs() const { return ranks_.divided() && !divides_inputs(); }
+  bool divides_outputs() const { return shared_ && !divides_inputs(); }
   /// Of what is read forward, which has rows of inputs.
   bool is_joint(Operand which) const {
     return divides_inputs() || (divides_outputs() && which == Operand::weight && !by_rows());
@@ -91,6 +94,7 @@ class Fp8Linear {
   const BlockFp8& fp8_;
   Linear linear_;
   std::int64_t expert_;
+  bool shared_;   ///< among ranks that have a part of the matrix each
   bool counted_;  ///< rows that the expert was given: others the next time
 };
 

@@ -16,9 +16,23 @@ AdamW Optimizer::operands(const Tensor& norm, double inverse_scale, const Rate& 
   return o;
 }
 
+/// Whether experts are divided among ranks that share layers too.
+bool Optimizer::experts_cross_layers() const {
+  return runtime_.experts.size() > 1 && runtime_.tensor.size() > 1;
+}
+
+/// Undivided states are there several times: one of the ranks that reduce_norm() sums over counts
+/// them.
+bool Optimizer::counts(const Unit& unit) const {
+  if (sharding_.stage > 0) return true;
+  if (experts_cross_layers()) return runtime_.ranks_of(unit).rank() == 0;
+  return unit.of_experts() || runtime_.experts.rank() == 0;
+}
+
 void Optimizer::reduce_norm(const Tensor& norm) {
-  // Undivided states: all ranks have counted the same, beside experts of their own.
-  Communicator& owners = sharding_.stage == 0 ? runtime_.experts : runtime_.ranks;
+  // Undivided states: all ranks have the same, beside experts of their own.
+  Communicator& owners =
+      sharding_.stage == 0 && !experts_cross_layers() ? runtime_.experts : runtime_.ranks;
   if (owners.size() == 1 && runtime_.tensor.size() == 1 && runtime_.stages.size() == 1) return;
   in_line(runtime_.device, reduced_, [&] {
     if (owners.size() > 1) owners.all_reduce(norm);
@@ -28,10 +42,9 @@ void Optimizer::reduce_norm(const Tensor& norm) {
 }
 
 /// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
-/// share each layer have alike only the first rank's, and no copy of another stage's. Undivided
-/// states beside divided experts are the first rank's to count.
+/// share each layer have alike only the first rank's, and no copy of another stage's.
 std::vector<ElementRange> Optimizer::counted(const Unit& unit) const {
-  if (sharding_.stage == 0 && runtime_.experts.rank() > 0 && !unit.of_experts()) return {};
+  if (!counts(unit)) return {};
   const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
   std::vector<ElementRange> ranges;
   std::int64_t begin = 0;

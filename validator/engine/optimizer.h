@@ -71,6 +71,8 @@ class Optimizer {
                  std::int64_t step) const;
   /// What this rank counts of a unit's gradients in their norm: ranges of what it owns.
   std::vector<ElementRange> counted(const Unit& unit) const;
+  bool counts(const Unit& unit) const;
+  bool experts_cross_layers() const;
   /// `norm` becomes its sum over the ranks that own parts, those that share layers and the stages.
   void reduce_norm(const Tensor& norm);
 

@@ -29,8 +29,8 @@ struct Runtime {
   Communicator& context;  ///< with other rows of the same samples, among `ranks` as well
   Communicator& stages;   ///< with the same samples and other layers, in their order
   Communicator& ends;     ///< of the first stage and the last, where they have a table in common
-  Communicator& experts;  ///< with other samples or rows and other experts of each layer
-  Communicator& copies;   ///< with other samples or rows and the same experts
+  Communicator& experts;  ///< with other rows and other experts of each layer
+  Communicator& copies;   ///< with other rows and the same experts
   Arena& arena;
   HostSide* host = nullptr;  ///< of runs that offload
 

@@ -155,12 +155,14 @@ void Trainer::reduce_loss() {
   Communicator& stages = runtime_.stages;
   const int last = stages.size() - 1;
   const bool others = sharding_.world > 1, adds = stages.rank() == last && others;
-  if (!others && last == 0) return;
   const Tensor dropped = network_->dropped();
+  const bool parts = runtime_.tensor.size() > 1 && !dropped.empty();
+  if (!others && last == 0 && !parts) return;
   in_line(runtime_.device, computed_, [&] {
     if (adds) runtime_.ranks.all_reduce(loss_);
     if (last > 0) stages.broadcast(loss_, last);
     if (dropped.empty()) return;
+    if (parts) runtime_.tensor.all_reduce(dropped);
     if (others) runtime_.ranks.all_reduce(dropped);
     if (last > 0) stages.all_reduce(dropped);
   });

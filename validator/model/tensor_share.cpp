@@ -81,8 +81,8 @@ void place(ParameterSpec& p, const DecoderSpec& s) {
   } else if (module == "tokens" || module == "head") {
     p.sharing = Sharing::parts;
     p.stretches = {{.whole = s.first_token() * columns, .length = s.tokens_here() * columns}};
-  } else if (module.find("norm") != std::string_view::npos) {
-    p.sharing = Sharing::summed;
+  } else if (module == "router" || module.find("norm") != std::string_view::npos) {
+    p.sharing = Sharing::summed;  // each rank's of its rows
   }
 }
 
@@ -134,14 +134,14 @@ void place_in_whole(ParameterSpec& p, const ParameterSpec& whole, Place place,
 
 DecoderSpec share_of(const DecoderSpec& whole, const TensorShare& share,
                      const ExpertShare& experts) {
-  assert(whole.key_value_heads % share.ranks == 0 && whole.inner % share.ranks == 0);
+  assert(whole.key_value_heads % share.ranks == 0);
   DecoderSpec s = whole;
   s.query_heads /= share.ranks;
   s.key_value_heads /= share.ranks;
-  s.inner /= share.ranks;
+  if (!s.experts) s.inner /= share.ranks;  // experts are whole, on one rank each
   s.share = share;
   s.expert_share = experts;
-  assert(!s.experts || (share.ranks == 1 && s.experts->count % experts.ranks == 0));
+  assert(s.experts ? s.experts->count % experts.ranks == 0 : whole.inner % share.ranks == 0);
   return s;
 }
 

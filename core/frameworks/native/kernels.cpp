@@ -159,7 +159,7 @@ class WorkList {
   /// Sums of rows in the order of tokens.
   void combine() {
     const NativeBlock& b = n_.layout.block;
-    add(rows_of(n_, KernelKind::elementwise, (b.per_token + 1) * b.hidden, b.hidden));
+    add(some_rows(n_, KernelKind::elementwise, n_.part(), (b.per_token + 1) * b.hidden, b.hidden));
   }
   /// An MLP up to what its last product reads; layers of experts up to what comes back from them.
   void add_mlp() {
@@ -169,9 +169,10 @@ class WorkList {
       add_block_linear(NativeLinear::up, b.up, b.hidden);
       return add_activation();
     }
-    add(product(n_, n_.rows, b.experts, b.hidden));
-    add(rows_of(n_, KernelKind::softmax, b.experts, b.per_token));
-    add(rows_of(n_, KernelKind::elementwise, 4 * b.per_token, b.per_token));  // slots
+    const std::int64_t rows = n_.part();
+    add(product(n_, rows, b.experts, b.hidden));
+    add(some_rows(n_, KernelKind::softmax, rows, b.experts, b.per_token));
+    add(some_rows(n_, KernelKind::elementwise, rows, 4 * b.per_token, b.per_token));  // slots
     read_counts();
     dispatch();
     add_experts_linear(NativeLinear::up, b.up, b.hidden);
@@ -269,8 +270,8 @@ class WorkList {
     add(activation);
     if (!add_experts_linear_backward(NativeLinear::up, b.up, b.hidden)) return false;
     send_rows();
-    add(rows_of(n_, KernelKind::softmax, 2 * b.experts, b.experts));
-    add_linear_backward(n_.rows, b.experts, b.hidden, n_.frozen());
+    add(some_rows(n_, KernelKind::softmax, n_.part(), 2 * b.experts, b.experts));
+    add_linear_backward(n_.part(), b.experts, b.hidden, n_.frozen());
     combine();
     return true;
   }

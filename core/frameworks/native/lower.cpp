@@ -128,7 +128,7 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u,
 }
 
 /// What the ranks that share each layer have alike, and each has made a part of its gradient:
-/// norms; of adapters A or B, whichever is not divided.
+/// norms and routers; of adapters A or B, whichever is not divided.
 void emit_joint_gradients(ProgramBuilder& b, const Native& n, std::string_view what,
                           std::int64_t tensors, std::int64_t elements, bool last) {
   if (n.tensor == 1 || (n.stage < 2 && !last)) return;
@@ -139,15 +139,18 @@ constexpr std::string_view kNormGradients = "norm gradient all-reduce";
 void emit_joint_block(ProgramBuilder& b, const Native& n, bool last) {
   const NativeBlock& k = n.layout.block;
   if (n.layout.blocks.front().frozen) {
-    for (const NativeAdapters& of : k.adapters)  // A beside several outputs, or one B
-      if (of.parts > 0)
+    for (const NativeLinear l : kNativeLinears)  // A beside several outputs, or one B
+      if (const std::int64_t parts = k.of(l).parts; parts > 0 && n.shares(l))
         emit_joint_gradients(b, n, "adapter gradient all-reduce", 1,
-                             checked_mul(of.parts * k.rank, k.hidden), last);
+                             checked_mul(parts * k.rank, k.hidden), last);
     return;
   }
   const std::int64_t norms = k.layer_norm ? 4 : 2;
   emit_joint_gradients(b, n, kNormGradients, norms, norms * k.hidden, last);
   if (k.head_norms) emit_joint_gradients(b, n, kNormGradients, 2, 2 * n.layout.head_dim, last);
+  if (k.experts > 0)
+    emit_joint_gradients(b, n, "router gradient all-reduce", 1, checked_mul(k.experts, k.hidden),
+                         last);
 }
 void emit_joint_head(ProgramBuilder& b, const Native& n, bool last) {
   const NativeBlock& k = n.layout.block;

@@ -27,8 +27,8 @@ class NarrowWork {
         rows_(n.layout.block.of_experts(l) ? n.mean_rows_of_expert() : n.rows),
         matrices_(static_cast<std::int32_t>(n.matrices_at_work(l))),
         by_rows_(n.recipe().by_rows),
-        divides_inputs_(n.tensor > 1 && sums_over_ranks(l)),
-        divides_outputs_(n.tensor > 1 && !sums_over_ranks(l)) {}
+        divides_inputs_(n.shares(l) && sums_over_ranks(l)),
+        divides_outputs_(n.shares(l) && !sums_over_ranks(l)) {}
 
   /// y = x wᵀ. `again`: a whole block is done again, of which the engine leaves this product out;
   /// it finds the scales that the backward pass reads.

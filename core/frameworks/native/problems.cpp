@@ -164,10 +164,14 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
   if (options.idle_experts > 0 && (options.capacity_factor > 0 || p.expert > 1))
     return DivisionProblem{"framework.idle_experts",
                            "with a capacity every expert computes with all of its slots", "0"};
-  if (p.tensor > 1)
-    return DivisionProblem{
-        "parallel.tensor",
-        fmt::format("the native engine has no degree {} with layers of experts", p.tensor), "1"};
+  // The usual layout (Megatron-LM's with expert tensor parallel 1, torchtitan's): attention is
+  // divided, and the same ranks divide the experts, each of them whole on one.
+  if (p.tensor > 1 && p.expert == 1)
+    return DivisionProblem{"parallel.expert",
+                           fmt::format("the native engine has the experts of a layer divided where "
+                                       "{} ranks share its attention",
+                                       p.tensor),
+                           fmt::format("{}, or another degree above 1", p.tensor)};
   return std::nullopt;
 }
 
@@ -206,8 +210,10 @@ std::optional<DivisionProblem> recipe_sides_problem(const Model& model, const Pl
   const auto part = [&](std::int64_t whole) {
     return whole % tensor == 0 ? whole / tensor : whole;
   };
+  /// An expert's are whole.
+  const auto inner = [&](std::int64_t whole) { return b.experts == 0 ? part(whole) : whole; };
   for (const std::int64_t side :
-       {b.hidden, part(b.packed), part(b.query_width), part(b.up), part(b.inner)})
+       {b.hidden, part(b.packed), part(b.query_width), inner(b.up), inner(b.inner)})
     if (side % recipe.multiple != 0)
       return problem(fmt::format("{} does not divide the {} rows or columns of a matrix, as "
                                  "cuBLASLt wants",
@@ -245,14 +251,15 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   const NativeBlock& b = layout.block;
   const std::int64_t rows =
       checked_mul(plan.workload.micro_batch, plan.workload.sequence_length / context);
+  const std::int64_t inner = b.experts == 0 ? b.inner : 0;  // an expert is whole
   const std::int64_t degree = degree_below(
-      tensor, {b.query_heads, b.key_value_heads, b.inner, b.hidden, rows, plan.cluster.world()});
+      tensor, {b.query_heads, b.key_value_heads, inner, b.hidden, rows, plan.cluster.world()});
   const auto not_divided = [&](std::int64_t whole, std::string_view what) {
     return problem(say("{} does not divide the {} {}", tensor, whole, what), degree);
   };
   if (b.query_heads % tensor != 0) return not_divided(b.query_heads, "attention heads");
   if (b.key_value_heads % tensor != 0) return not_divided(b.key_value_heads, "key-value heads");
-  if (b.inner % tensor != 0) return not_divided(b.inner, "inner dimensions of the MLP");
+  if (inner % tensor != 0) return not_divided(inner, "inner dimensions of the MLP");
   if (rows % tensor != 0) return not_divided(rows, "tokens that a rank has of a micro-batch");
   return std::nullopt;
 }

@@ -67,7 +67,7 @@ struct Native {
 
   std::int64_t parts(const NativeUnit& u) const {
     if (stage == 0 || (u.frozen && stage < 3)) return 1;
-    return u.experts ? world / experts : world;
+    return u.experts ? world * tensor / experts : world;
   }
   /// The ranks that have the same parameters of a unit.
   Group group_of(const NativeUnit& u) const {
@@ -142,14 +142,15 @@ struct Native {
 
   /// That an expert's slots and their beginnings are: as products in 8 bits want them.
   std::int64_t slot_multiple() const { return narrow() ? recipe().multiple : 1; }
-  /// Slots that an expert has of each rank; 0: as many as it is given.
+  /// Slots that an expert has of each rank, for its rows between the products; 0: as many as it is
+  /// given.
   std::int64_t capacity() const {
     const double factor = plan.framework.native.capacity_factor;
-    if (factor == 0) return experts > 1 ? rows : 0;
-    const auto share = static_cast<double>(checked_mul(rows, layout.block.per_token)) /
+    if (factor == 0) return experts > 1 ? part() : 0;
+    const auto share = static_cast<double>(checked_mul(part(), layout.block.per_token)) /
                        static_cast<double>(layout.block.experts);
     const auto slots = static_cast<std::int64_t>(
-        std::clamp(std::ceil(factor * share), 1.0, static_cast<double>(rows)));
+        std::clamp(std::ceil(factor * share), 1.0, static_cast<double>(part())));
     return round_up(slots, slot_multiple());
   }
   /// Rows that a rank's experts compute with in a layer; 0: one MLP computes with all rows.
@@ -157,11 +158,11 @@ struct Native {
     const NativeBlock& k = layout.block;
     if (capacity() > 0) return checked_mul(k.experts, capacity());
     const std::int64_t multiple = slot_multiple();
-    return round_up(checked_mul(rows, k.per_token) + k.experts * (multiple - 1), multiple);
+    return round_up(checked_mul(part(), k.per_token) + k.experts * (multiple - 1), multiple);
   }
   /// And the most that one of them may have of them: a row goes to an expert once.
   std::int64_t rows_of_expert() const {
-    return capacity() > 0 ? checked_mul(capacity(), experts) : rows;
+    return capacity() > 0 ? checked_mul(capacity(), experts) : part();
   }
   /// Experts of this rank that have rows in a pass.
   std::int64_t experts_at_work() const {
@@ -175,9 +176,11 @@ struct Native {
   std::int64_t mean_rows_of_expert() const {
     constexpr std::int64_t kMultiple = 16;
     if (capacity() > 0) return rows_of_expert();
-    return round_up(ceil_div(checked_mul(rows, layout.block.per_token), experts_at_work()),
+    return round_up(ceil_div(checked_mul(part(), layout.block.per_token), experts_at_work()),
                     kMultiple);
   }
+  /// Whether ranks have a part of such a matrix each: an expert is one rank's.
+  bool shares(NativeLinear l) const { return tensor > 1 && !layout.block.of_experts(l); }
   /// Rows that a matrix of a block is multiplied with at the most, and matrices of its kind.
   std::int64_t rows_of(NativeLinear l) const {
     return layout.block.of_experts(l) ? rows_of_expert() : rows;
@@ -225,7 +228,8 @@ struct Native {
     const NativeBlock& k = layout.block;
     if (k.experts == 0) return kept_product(NativeLinear::up);
     // Logits; weights, choices and slots of each token; the slots' rows and the experts' counts.
-    const std::int64_t router = matrix(k.experts) + 3 * statistic(k.per_token) +
+    const std::int64_t router = native_tensor(checked_mul(part(), k.experts), width) +
+                                3 * native_tensor(checked_mul(part(), k.per_token), 4) +
                                 native_tensor(expert_rows(), 4) + native_tensor(k.experts, 4);
     return router + kept_product(NativeLinear::up) + kept_product(NativeLinear::down);
   }
@@ -283,8 +287,8 @@ struct Native {
       const std::int64_t read = rows_of(static_cast<NativeLinear>(l));
       std::int64_t backward = scales(read) + scales(inputs);
       if (!frozen()) backward += scales(outputs);
-      if (!frozen() && tensor > 1 && !sums_over_ranks(static_cast<NativeLinear>(l)))
-        backward += scales(inputs);
+      const auto linear = static_cast<NativeLinear>(l);
+      if (!frozen() && shares(linear) && !sums_over_ranks(linear)) backward += scales(inputs);
       bytes = std::max({bytes, scales(read) + scales(outputs), backward});
     }
     return native_tensor(bytes, 1);

@@ -1,5 +1,7 @@
 // shardplan-validate saves checkpoints and goes on from them: the same bits as a run that was never
 // interrupted, or a message that says why not.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -74,6 +76,16 @@ TEST_F(ValidateSaves, however_a_network_is_divided) {
                        j["parallel"] = Json::parse(parallel);
                      }),
                      std::string("experts, ") + parallel);
+  for (const int stage : {0, 1, 3})
+    for (const int experts : {2, 4})
+      expect_same_bits(job_with([&](Json& j) {
+                         at_stage(stage, "bf16-master")(j);
+                         tiny_experts(j);
+                         j["model"]["num_key_value_heads"] = 2;
+                         j["cluster"] = "4xA100-40GB";
+                         j["parallel"] = {{"tensor", 2}, {"expert", experts}};
+                       }),
+                       fmt::format("tensor 2, experts {}, stage {}", experts, stage));
 }
 
 TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {

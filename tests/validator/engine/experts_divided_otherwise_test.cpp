@@ -175,6 +175,127 @@ TEST_P(ExpertsBesideSequences, give_the_same_bits_with_states_on_the_host) {
 
 INSTANTIATE_TEST_SUITE_P(Zero, ExpertsBesideSequences, ::testing::Values(0, 1, 2, 3));
 
+/// Attention divided among `tensor` ranks, which have experts as the others do.
+TestRun sharing_layers(TestRun run, int tensor) {
+  run.world *= tensor;
+  run.tensor = tensor;
+  return run;
+}
+
+/// As many heads of keys as of queries, so that four ranks can share them.
+DecoderSpec with_four_heads(DecoderSpec spec) {
+  spec.key_value_heads = 4;
+  return spec;
+}
+
+/// Experts among the ranks that share layers, among those and others, and among some of them.
+struct LayerDegrees {
+  int data, context, tensor, experts;
+};
+constexpr LayerDegrees kOfLayers[] = {{1, 1, 2, 2}, {2, 1, 2, 2}, {2, 1, 2, 4}, {1, 2, 2, 2},
+                                      {1, 2, 2, 4}, {1, 1, 4, 2}, {1, 1, 4, 4}};
+
+TestRun run_of(int zero, const LayerDegrees& d, const Pipeline& pipeline = {},
+               DType dtype = DType::f64) {
+  return sharing_layers(run_of(zero, d.data, d.context, d.experts, pipeline, dtype), d.tensor);
+}
+
+std::string words(const DecoderSpec& spec, const TestRun& run, int tensor) {
+  return fmt::format("{}, tensor {}", words(spec, run), tensor);
+}
+
+class ExpertsBesideLayers : public ::testing::TestWithParam<int> {};
+
+/// The balance is of the rows of all ranks that share a micro-batch.
+TEST_P(ExpertsBesideLayers, give_the_losses_of_one_rank_in_fp64) {
+  for (const DecoderSpec& spec :
+       {with_four_heads(mixtral(0.1F)), with_four_heads(qwen3_moe(0.1F))}) {
+    const auto one = train(spec, run_of(0, 1, 1, 1, {}), 20);
+    EXPECT_LT(one.back().loss, one.front().loss);
+    for (const LayerDegrees& d : kOfLayers) {
+      const TestRun divided = run_of(GetParam(), d);
+      expect_alike(one, train(spec, divided, 20), 1e-11, words(spec, divided, d.tensor));
+    }
+  }
+}
+
+TEST_P(ExpertsBesideLayers, give_the_losses_of_one_rank_over_50_steps_in_fp32) {
+  constexpr double kLosses = 1e-6, kNorms = 3e-5;
+  const DecoderSpec spec = with_four_heads(mixtral(0.1F));
+  const auto one = train(spec, run_of(0, 1, 1, 1, {}, DType::f32), 50);
+  for (const LayerDegrees& d : kOfLayers) {
+    const TestRun run = run_of(GetParam(), d, {}, DType::f32);
+    const auto divided = train(spec, run, 50);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_NEAR(one[i].loss, divided[i].loss, kLosses * one[i].loss)
+          << words(spec, run, d.tensor);
+      EXPECT_NEAR(one[i].gradient_norm, divided[i].gradient_norm, kNorms * one[i].gradient_norm)
+          << words(spec, run, d.tensor);
+    }
+  }
+}
+
+TEST_P(ExpertsBesideLayers, give_the_same_losses_in_stages) {
+  if (GetParam() > 1) GTEST_SKIP() << "beside a pipeline there are stages 0 and 1";
+  const DecoderSpec spec = mixtral();
+  const auto one = train(spec, run_of(0, 1, 1, 1, {}), 10);
+  for (const Pipeline& p : pipelines())
+    for (const LayerDegrees& d : {kOfLayers[0], kOfLayers[2]}) {
+      if (p.stages > 2 && d.data > 1) continue;  // too many ranks for a test
+      const TestRun divided = run_of(GetParam(), d, p);
+      expect_alike(one, train(spec, divided, 10), 1e-11, words(spec, divided, d.tensor));
+    }
+}
+
+TEST_P(ExpertsBesideLayers, give_the_same_losses_when_blocks_are_done_again) {
+  for (const Keep keep : {Keep::products, Keep::inputs})
+    for (const int every : {0, 2}) {
+      TestRun whole = run_of(0, 1, 1, 1, {}), divided = run_of(GetParam(), kOfLayers[2]);
+      whole.keep = divided.keep = keep;
+      whole.products_again = divided.products_again = {every};
+      expect_as_whole(qwen3_moe(0.1F), whole, divided, 6, 1e-11);
+    }
+}
+
+/// Two ranks have a sequence of each micro-batch: experts have room as with one sequence in each.
+TEST_P(ExpertsBesideLayers, drop_the_rows_that_ranks_with_other_samples_would) {
+  TestRun whole = run_of(0, 1, 1, 1, {}), divided = run_of(GetParam(), kOfLayers[2]);
+  whole.micro_batch = 1;
+  whole.options.accumulation *= 2;
+  whole.capacity_factor = divided.capacity_factor = 0.8;
+  EXPECT_GT(train(mixtral(), whole, 1).front().dropped, 0);
+  expect_as_whole(mixtral(), whole, divided, 6, 1e-11);
+}
+
+TEST_P(ExpertsBesideLayers, give_the_same_bits_with_states_on_the_host) {
+  TestRun here = run_of(GetParam(), kOfLayers[2], {}, DType::f32), there = here;
+  there.options.offload = {.states = true, .parameters = GetParam() == 3};
+  expect_alike(train(mixtral(0.1F), here, 4), train(mixtral(0.1F), there, 4), 0, "on the host");
+}
+
+TEST_P(ExpertsBesideLayers, train_adapters_as_one_rank_does) {
+  const DecoderSpec spec =
+      with_experts(adapted(qwen3_moe(), {"q_proj", "o_proj"}), {"experts.down_proj"});
+  expect_as_whole(spec, run_of(0, 1, 1, 1, {}, DType::f32),
+                  run_of(GetParam(), kOfLayers[2], {}, DType::f32), 10, 1e-6);
+}
+
+/// Ranks that share attention have its scales together; an expert has all of its rows on its rank,
+/// as in the undivided network.
+TEST_P(ExpertsBesideLayers, round_to_fp8_as_one_rank_does_in_fp64) {
+  const DecoderSpec spec = mixtral();
+  const auto plain = train(spec, run_of(0, 1, 1, 1, {}), 6);
+  for (const Fp8Recipe fp8 : {Fp8Recipe::tensorwise, Fp8Recipe::rowwise}) {
+    TestRun whole = run_of(0, 1, 1, 1, {}), divided = run_of(GetParam(), kOfLayers[0]);
+    whole.fp8 = divided.fp8 = fp8;
+    const auto one = train(spec, whole, 6);
+    EXPECT_GT(std::abs(one.back().loss / plain.back().loss - 1), 1e-5) << "nothing is in 8 bits";
+    expect_alike(one, train(spec, divided, 6), 1e-9, words(spec, divided, 2));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, ExpertsBesideLayers, ::testing::Values(0, 1, 2, 3));
+
 void expect_whole_gradients(const DecoderSpec& spec, const TestRun& divided) {
   double loss = 0, loss_divided = 0;
   const Whole one = whole_gradients(spec, run_of(0, 1, 1, 1, {}), loss);
@@ -193,6 +314,10 @@ void expect_whole_gradients(const DecoderSpec& spec, const TestRun& divided) {
 }
 
 TEST(ExpertGradients, are_those_of_the_undivided_network_in_fp64) {
+  for (const LayerDegrees& d : kOfLayers)
+    if (d.tensor == 2) expect_whole_gradients(mixtral(0.1F), run_of(0, d));
+  for (const Pipeline& p : pipelines())
+    expect_whole_gradients(mixtral(), run_of(0, kOfLayers[0], p));
   for (const Degrees& d : kOfSequences)
     expect_whole_gradients(mixtral(0.1F), run_of(0, d.data, d.context, d.experts, {}));
   for (const Pipeline& p : pipelines())

@@ -209,6 +209,38 @@ TEST_P(EveryStage, of_experts_beside_shared_sequences_is_predicted_to_the_byte) 
         }
 }
 
+/// Over some of the ranks that share layers, over those, and over others too.
+TEST_P(EveryStage, of_experts_beside_shared_layers_is_predicted_to_the_byte) {
+  for (const char* checkpointing : {"none", "selective", "full", "selective_op:2"})
+    for (const double factor : {0.0, 1.25})
+      for (const auto& [tensor, experts, context] :
+           {std::tuple{2, 2, 1}, {2, 4, 1}, {2, 8, 1}, {4, 2, 1}, {2, 4, 2}}) {
+        Json document =
+            job(mixtral(8, 2), GetParam(), "8xH200", "bf16-master", checkpointing, 4, 96, 2);
+        document["model"]["num_key_value_heads"] = document["model"]["num_attention_heads"];
+        document["parallel"] = {{"tensor", tensor}, {"expert", experts}, {"context", context}};
+        document["framework"]["capacity_factor"] = factor;
+        const std::string what = fmt::format("{}, {}, tensor {}, experts {}, context {}",
+                                             checkpointing, factor, tensor, experts, context);
+        expect_same(document, what);
+        if (factor == 0) continue;
+        if (std::string_view(checkpointing) == "none") expect_same(sent(document), what + ", sent");
+        expect_same_offloaded(document, what);
+      }
+}
+
+TEST_P(EveryStage, of_adapters_of_experts_beside_shared_layers_is_predicted_to_the_byte) {
+  for (const char* base : {"none", "nf4", "nf4_double"}) {
+    Json document = adapted_experts(
+        adapted(job(qwen3_moe(), GetParam(), "4xH200", "bf16-master", "full", 2, 100),
+                R"(["q_proj", "o_proj"])", base, 8),
+        R"(["experts.gate_up_proj", "experts.down_proj"])");
+    if (std::string(base) != "none") document = quantized_experts(document);
+    document["parallel"] = {{"tensor", 2}, {"expert", 4}};
+    expect_same(document, base);
+  }
+}
+
 class EveryPipeline : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
@@ -299,6 +331,20 @@ TEST_P(EveryPipeline, of_experts_is_predicted_to_the_byte) {
           expect_same_of_stages(of(staged(whole, 2, "gpipe")), what + ", gpipe");
           expect_same_of_stages(of(staged(whole, 2, "interleaved", 2)), what + ", interleaved");
         }
+}
+
+TEST_P(EveryPipeline, of_experts_beside_shared_layers_is_predicted_to_the_byte) {
+  Json deep = mixtral(8, 2);
+  deep["num_hidden_layers"] = 8;
+  for (const char* checkpointing : {"none", "full"})
+    for (const std::int64_t experts : {2, 4}) {
+      Json document =
+          unbalanced(job(deep, GetParam(), "8xH200", "bf16-master", checkpointing, 2, 96, 4));
+      document = staged(document, 2, "1f1b");
+      document["parallel"]["tensor"] = 2;
+      document["parallel"]["expert"] = experts;
+      expect_same_of_stages(document, fmt::format("{}, {}", checkpointing, experts));
+    }
 }
 
 TEST_P(EveryPipeline, of_adapters_of_experts_is_predicted_to_the_byte) {

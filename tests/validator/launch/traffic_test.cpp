@@ -92,6 +92,7 @@ Bytes predicted(const EngineJob& job, int rank) {
       {"tensor-parallel reduce-scatter", "tensor reduce-scatter"},
       {"norm gradient all-reduce", "tensor all-reduce"},
       {"adapter gradient all-reduce", "tensor all-reduce"},
+      {"router gradient all-reduce", "tensor all-reduce"},
       {"gradient all-reduce", "data all-reduce"},
       {"gradient reduce-scatter", "data reduce-scatter"},
       {"parameter all-gather", "data all-gather"},

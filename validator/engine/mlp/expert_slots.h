@@ -15,7 +15,7 @@ constexpr std::int64_t slot_multiple(Fp8Recipe fp8) {
 }
 
 struct ExpertSlots {
-  std::int64_t rows = 0;      ///< of a micro-batch
+  std::int64_t rows = 0;      ///< of a micro-batch, that a rank has between the products
   std::int64_t capacity = 0;  ///< of each expert and rank; 0: as many as it is given
   std::int64_t multiple = 1;  ///< that the slots of an expert are
 

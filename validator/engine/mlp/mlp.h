@@ -18,7 +18,8 @@
 namespace shardplan::validator {
 
 /// What the forward pass makes and the backward pass reads. rows: of a micro-batch, this rank's;
-/// slots: rows of experts, one for each row that an expert may be given (expert_operands.h).
+/// of experts those between the products; slots: rows of experts, one for each row that an expert
+/// may be given (expert_operands.h).
 struct MlpActivations {
   Tensor up;         ///< [rows or slots, up width]; then its gradient
   Tensor activated;  ///< [rows or slots, inner]; then its gradient

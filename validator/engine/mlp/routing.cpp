@@ -8,6 +8,7 @@ Routing::Routing(Runtime& runtime, const DecoderSpec& spec, const ExpertSlots& s
       slots_(slots),
       layers_(spec.layers),
       hidden_(spec.hidden),
+      tensor_(runtime.tensor.size()),
       context_(runtime.context.size()),
       dtype_(dtype),
       ranks_(runtime),
@@ -32,7 +33,7 @@ void Routing::begin_step(Runtime& runtime) {
 
 float Routing::balance_scale() const {
   const auto layers = static_cast<float>(layers_);
-  const auto tokens = static_cast<float>(slots_.rows * context_);
+  const auto tokens = static_cast<float>(slots_.rows * tensor_ * context_);
   return experts_.balance * static_cast<float>(experts_.count) / (layers * layers * tokens);
 }
 
@@ -44,9 +45,12 @@ void Routing::begin_micro_batch(Backend& device, const MicroBatch& micro) {
 
 void Routing::end_micro_batch(Runtime& runtime, const Tensor& loss) {
   if (tally_.balance.empty()) return;
+  if (tensor_ > 1)
+    in_line(runtime.device, counted_, [&] { runtime.tensor.all_reduce(tally_.balance); });
   if (context_ > 1)
     in_line(runtime.device, counted_, [&] { runtime.context.all_reduce(tally_.balance); });
-  // All of them add to the sum of losses.
+  // Ranks that share sequences add to the sum of losses, of which those that share layers have one
+  // each.
   runtime.device.balance_loss(loss, tally_.balance, balance_scale() / static_cast<float>(context_));
 }
 

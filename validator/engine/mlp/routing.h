@@ -28,13 +28,13 @@ class Routing {
   /// The load-balancing loss of a micro-batch (Switch, arXiv 2101.03961), over all layers together
   /// as transformers has it: experts · Σ of their shares of the assignments and of the
   /// probabilities. It counts as often as the micro-batch has tokens, those of all ranks that share
-  /// its sequences.
+  /// it.
   float balance_scale() const;
 
   ExpertsSpec experts_;
   ExpertSlots slots_;
   std::int64_t layers_, hidden_;
-  int context_;  ///< ranks that share sequences
+  int tensor_, context_;  ///< ranks that share layers, and sequences: each with some of the rows
   DType dtype_;
   ExpertRanks ranks_;
   RouterTally tally_;
