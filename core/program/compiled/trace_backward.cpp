@@ -200,14 +200,19 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   if (view_.multiplies_int8(op)) return int8_linear_backward(i, g);
   g = taken_from_heads(g);
-  if (view_.trains(op.bias))
-    give_parameter(op.bias,
-                   summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));
+  const auto give_bias = [&] {
+    if (view_.trains(op.bias))
+      give_parameter(op.bias,
+                     summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));
+  };
+  // The sum is a kernel behind the products where these read copies, and one with whatever makes
+  // the gradient where not.
+  const bool pads = copies_gradient(i);
+  if (!pads) give_bias();
   const bool input_grad = op.in[0] != kNone && view_.state(op.in[0]).needs_grad;
   const bool weight_grad = view_.trains(op.weight);
   NodeId product = kNone;
   // Of both products' operands, by one kernel that reads the gradient once.
-  const bool pads = copies_gradient(i);
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
@@ -228,6 +233,7 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   }
   if (input_grad) give(i, 0, input_first ? first : input_product(i, rows));
   if (product != kNone) give_weight(op, product);
+  if (pads) give_bias();
 }
 
 NodeId Trace::input_product(std::size_t i, NodeId g) {
@@ -236,12 +242,15 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const NodeId x = reads_[i][0];
   const NodeId made =
       add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
+  if (!copies_gradients(graph.at(sides_[i][0]).type)) return made;
   graph.at(made).workspace = padded_weight(i);
   graph.at(made).aligned = padded_row(i) > 0;
-  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
-  // From three runs of BERT.
+  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied:
+  // the copy takes its place. From three runs of BERT. Behind blocks that are computed again it is
+  // made last, when the copies of the gradient are there: RoBERTa, whose graph says so too.
   if (op.bias != kNone && copies_gradient(i))
-    graph.at(made).workspace = view_.casts_weight(op) ? 0 : padded_weight(i);
+    graph.at(made).workspace =
+        view_.casts_weight(op) && !options_.tied.stays ? 0 : padded_weight(i);
   else if (op.bias != kNone)
     graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
                                padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
@@ -274,7 +283,7 @@ std::int64_t Trace::padded_row(std::size_t i) const {
 
 bool Trace::copies_gradient(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
-  return padded_row(i) > 0 &&
+  return padded_row(i) > 0 && copies_gradients(graph.at(sides_[i][0]).type) &&
          both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
 }
 
