@@ -1,12 +1,16 @@
 #include "estimate/time.h"
 
+#include "timing/product_time.h"
+
 namespace shardplan {
 namespace {
 
 /// Dense peak of the type that matrix products run in.
 double peak_flops(const Plan& plan) {
-  const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
-  return size_of(plan.precision.compute) == 2 ? peaks.half : peaks.fp32;
+  const GpuPeaks peaks =
+      peaks_of(plan.cluster.gpu, plan.precision.compute, plan.multiplies_in_tf32());
+  const double tensor = tensor_peak(plan.precision.compute, peaks);
+  return tensor > 0 ? tensor : peaks.fp32;
 }
 
 /// `flops` of the step without recomputation.

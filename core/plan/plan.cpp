@@ -10,6 +10,10 @@ bool Plan::recomputes_blocks() const {
   return checkpointing != Checkpointing::none;
 }
 
+bool Plan::multiplies_in_tf32() const {
+  return compile && trainer->compiles_in_tf32 && precision.compute != DType::f16;
+}
+
 bool Plan::autocasts_forward() const {
   const UnderTrainer under = traits_of(*this).under_trainer;
   return workload.kind == WorkKind::train && precision.compute != DType::f32 &&

@@ -175,6 +175,8 @@ struct Plan {
   }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether fp32 products may go to tensor cores, with their operands rounded to TF32.
+  bool multiplies_in_tf32() const;
   /// Whether its passes are CUDA graphs, recorded once and replayed.
   bool records_graphs() const { return compile && compile->mode != CompileMode::usual; }
   /// Whether torch.compile takes the model in one piece.

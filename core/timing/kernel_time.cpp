@@ -52,12 +52,13 @@ double reached(const Gpu& gpu, PeakRate rate) {
 
 }  // namespace
 
-GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
+GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32) {
   GpuPeaks peaks;
   peaks.fp32 = gpu.peak[PeakRate::fp32].value_or(0);
   const GpuAbilities& can = gpu.abilities;
   const DType narrow = is_half(compute) ? compute : DType::bf16;
   peaks.half = reached(gpu, *format_of(narrow).rate);
+  peaks.tf32 = tf32 ? reached(gpu, PeakRate::tf32) : 0;
   peaks.fp8 = reached(gpu, PeakRate::fp8);
   peaks.fp4 = gpu.peak[PeakRate::fp4].value_or(0);
   peaks.int8 = gpu.peak[PeakRate::int8].value_or(0);

@@ -15,10 +15,11 @@ enum class ProductTile : std::uint8_t { large, narrow, small };  ///< 128×128, 
 /// The rates of a GPU that kernels are timed against; what the datasheet lacks is 0.
 struct GpuPeaks {
   double fp32 = 0, half = 0;  ///< FLOP/s; `half` of the 16-bit type
-  double fp8 = 0;             ///< 0: no such units
-  double fp4 = 0;             ///< 0: no such units
-  double int8 = 0;            ///< operations/s; 0: no such units
-  double memory = 0;          ///< bytes/s
+  double tf32 = 0;    ///< of fp32 products on tensor cores; 0: no such units, or not allowed
+  double fp8 = 0;     ///< 0: no such units
+  double fp4 = 0;     ///< 0: no such units
+  double int8 = 0;    ///< operations/s; 0: no such units
+  double memory = 0;  ///< bytes/s
   double multiprocessors = 0;
   /// fp32 FLOP/s if every lane that instructions can fill counted: what passes for an element takes
   /// instructions, of which a multiprocessor with 64 lanes issues as many a clock as one with 128.
@@ -28,7 +29,8 @@ struct GpuPeaks {
   /// Ampere BLOOM's runs say that they did not (docs/explanation/pipeline.md).
   bool unaligned_batches = true;
 };
-GpuPeaks peaks_of(const Gpu& gpu, DType compute);
+/// `tf32`: whether fp32 products may go to tensor cores.
+GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32 = false);
 
 /// All of the kernel's calls.
 double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRates& rates);

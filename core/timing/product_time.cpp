@@ -117,7 +117,8 @@ bool multiplies_at(DType type, PeakRate rate) {
 
 double tensor_peak(DType type, const GpuPeaks& gpu) {
   if (is_half(type)) return gpu.half;
-  return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
+  return multiplies_at(type, PeakRate::fp32)   ? gpu.tf32
+         : multiplies_at(type, PeakRate::fp8)  ? gpu.fp8
          : multiplies_at(type, PeakRate::int8) ? gpu.int8
          : multiplies_at(type, PeakRate::fp4)  ? gpu.fp4
                                                : 0;

@@ -28,7 +28,7 @@ inline constexpr std::array kTransformersOptimizers{
 /// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter) and counts its
 /// operations (floating_point_ops), sets all modules to training before it (training_step), divides
 /// the loss by num_items_in_batch, and tells bitsandbytes to leave embeddings alone
-/// (create_optimizer). Where a
+/// (create_optimizer). With torch_compile it allows TF32 (training_args.py, "9. TF32"). Where a
 /// ds_config names the optimizer, its parameters are one group (transformers/integrations/
 /// deepspeed.py, deepspeed_optim_sched: DummyOptim).
 /// Preference training on it is TRL's: references are prepared by prepare_fsdp
@@ -60,6 +60,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .loads_divided = true,
           .keeps_build_cache = true,
           .starts_cold = true,
+          .compiles_in_tf32 = true,
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
           .shards_frozen_whole = true,

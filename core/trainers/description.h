@@ -111,6 +111,8 @@ struct TrainerDescription {
   /// (tests/accuracy/measure/phases.py).
   bool starts_cold = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
+  /// With that switch it allows fp32 products TF32, but for jobs in fp16.
+  bool compiles_in_tf32 = false;
   /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
   /// checkpoint does unless told otherwise; else all of it.
   bool recomputation_stops_early = true;

@@ -81,7 +81,6 @@ class TrainerFile {
 
   /// FSDP's options as accelerate's file has them; null under others.
   Json fsdp_block() const;
-  Json ds_config() const;
   /// 1 or 2; 0 under others.
   int fsdp_version() const;
   /// The ds_config of a plan under DeepSpeed.

@@ -93,8 +93,9 @@ WeightAndLengths weight_and_lengths(Graph& g, const LinearModule& m, ValueId x) 
 }
 
 /// (s - 1)·base + s·B(A(x))·scaling, with s = magnitude / length. Without dropout `base` is `y`
-/// less its bias, with it the product of what is left of x and the weight in its type, which
-/// autograd keeps for the gradient of x (tuners/lora/variants.py, DoraLinearVariant.forward).
+/// less its bias, in the wider of their types; with it the product of what is left of x and the
+/// weight in its type, which autograd keeps for the gradient of x (tuners/lora/variants.py,
+/// DoraLinearVariant.forward).
 ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
   const ValueId taken = dropout(g, x, m.lora->dropout);
   const Extent in = g.value(taken).extent;
@@ -105,7 +106,9 @@ ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
   magnitude.weight = m.lora->magnitude;
   const ValueId s = g.map(OpKind::mul, g.op(magnitude, {m.out, Scale::one}), w.lengths);
   const ValueId low = low_rank_product(g, m, taken, false);
-  ValueId base = m.bias == kNone ? y : g.map(OpKind::scalar, y);
+  ValueId base = y;
+  if (m.bias != kNone)
+    base = g.map(OpKind::add, y, g.view(weight_as_tensor(g, m.module, m.bias, m.out), out));
   if (taken != x) {
     Op op{OpKind::matmul, {taken, w.weight, kNone}};
     op.work = {checked_mul(in.per, m.out), in.scale};

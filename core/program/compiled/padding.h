@@ -35,6 +35,13 @@ inline bool both_take_copies(std::int64_t columns, bool has_bias) {
   return !has_bias || columns % 2 != 0;
 }
 
+/// Whether a product that reads a gradient of such rows is faster with a copy of it. Of fp32 the
+/// copy costs more than it spares: seen with RoBERTa in TF32 on an H200, whose forward pass has a
+/// copy of the weight alone.
+constexpr bool copies_gradients(DType type) {
+  return size_of(type) <= 2;
+}
+
 /// Elements from row to row of what a kernel of Inductor's writes
 /// (torch/_inductor/config.py, padding_alignment_bytes and padding_stride_threshold).
 inline std::int64_t row_stride(std::int64_t columns, DType type) {

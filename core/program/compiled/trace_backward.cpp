@@ -236,12 +236,15 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   const NodeId x = reads_[i][0];
   const NodeId made =
       add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type);
+  if (!copies_gradients(graph.at(sides_[i][0]).type)) return made;
   graph.at(made).workspace = padded_weight(i);
   graph.at(made).aligned = padded_row(i) > 0;
-  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied.
-  // From three runs of BERT.
+  // With a bias the gradient's copy is made here, and none of a weight that autocast has copied:
+  // the copy takes its place. From three runs of BERT. Behind blocks that are computed again it is
+  // made last, when the copies of the gradient are there: RoBERTa, whose graph says so too.
   if (op.bias != kNone && copies_gradient(i))
-    graph.at(made).workspace = view_.casts_weight(op) ? 0 : padded_weight(i);
+    graph.at(made).workspace =
+        view_.casts_weight(op) && !options_.tied.stays ? 0 : padded_weight(i);
   else if (op.bias != kNone)
     graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
                                padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
@@ -274,7 +277,7 @@ std::int64_t Trace::padded_row(std::size_t i) const {
 
 bool Trace::copies_gradient(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
-  return padded_row(i) > 0 &&
+  return padded_row(i) > 0 && copies_gradients(graph.at(sides_[i][0]).type) &&
          both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
 }
 
