@@ -24,7 +24,8 @@ void JobLoader::apply_ds_config() {
   // DeepSpeed refuses a file without a batch, unless its program puts one in.
   if (w.micro_batch == 0 && !says_batch(read_.ds_config) && !(read_.has_path && !is_inference()))
     assume_micro_batch();
-  if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
+  // The file counts pairs as its trainer does.
+  if (w.micro_batch > 0) c.micro_batch = w.micro_batch / context_.sequences;
   if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
   const bool has_precision = reader_.has("precision");
   Precision wanted = load_precision(
@@ -111,7 +112,6 @@ void JobLoader::choose_batch(const DeepSpeedOptions& options) {
                    "the same number in both");
     if (ours == 0) ours = *theirs;
   };
-  // The file counts pairs as its trainer does.
   std::optional<std::int64_t> micro = options.micro_batch;
   if (micro) micro = checked_mul(*micro, context_.sequences);
   choose(w.micro_batch, micro, "workload.micro_batch", "train_micro_batch_size_per_gpu");

@@ -39,6 +39,13 @@ Figures read_measured(ObjectReader& measured) {
   return figures;
 }
 
+/// Runs of a hundred iterations are handed their answers (tests/accuracy/measure/
+/// run_iterations.py): their time is that of the rest.
+bool generates(const Json& json) {
+  return json.value("producer", Json::object()).value("program", "") !=
+         "tests/accuracy/measure/run_iterations.py";
+}
+
 /// Version 1 of this program asked twice for the GPU's memory in the hook of every gradient that
 /// goes into a bucket: its steps took as long as that (docs/evidence/measurements.md, "Programs
 /// that disturbed what they timed"). Of such a record only the memory is what was measured.
@@ -79,7 +86,7 @@ void read_one(const Json& json, const std::string& file, const std::string& path
         o.fail("connected", fmt::format("found '{}'", *connected), "everything");
       record.connected = true;
     }
-    if (disturbed(json)) record.measured[index_of(Figure::step_seconds)].reset();
+    if (disturbed(json) || !generates(json)) record.measured[index_of(Figure::step_seconds)].reset();
     record.job = load_job(*job, file, {.hardware = &hardware, .directory = directory});
     // What the job's folder was measured to read and write, before its step ran.
     if (auto environment = o.object("environment"))

@@ -245,7 +245,7 @@ std::map<std::string, double> peak_errors(std::string_view trainer) {
 TEST(Rlhf, MeetsThePeaksOfMeasuredSteps) {
   const auto errors = peak_errors("loop");
   for (const auto& [name, error] : errors) EXPECT_NEAR(error, 0, 0.01) << name;
-  EXPECT_EQ(errors.size(), 4U);
+  EXPECT_EQ(errors.size(), 8U);
 }
 
 // Predicted before they ran on an H100: DPO, KTO, reward models and GRPO of TRL 1.16. An estimate
