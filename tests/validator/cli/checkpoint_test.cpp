@@ -1,7 +1,5 @@
 // shardplan-validate saves checkpoints and goes on from them: the same bits as a run that was never
 // interrupted, or a message that says why not.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -85,7 +83,7 @@ TEST_F(ValidateSaves, however_a_network_is_divided) {
                          j["cluster"] = "4xA100-40GB";
                          j["parallel"] = {{"tensor", 2}, {"expert", experts}};
                        }),
-                       fmt::format("tensor 2, experts {}, stage {}", experts, stage));
+                       "experts " + std::to_string(experts) + ", stage " + std::to_string(stage));
 }
 
 TEST_F(ValidateSaves, adapters_and_their_base_in_4_bits) {
