@@ -75,18 +75,19 @@ std::optional<Rlhf> with_longest_answers(const Rlhf& rlhf) {
   return of_length(rlhf, rlhf.rollout->longest_answer);
 }
 
-std::optional<ManyIterations> add_iterations(ReservedRuns& runs, const Rlhf& rlhf, const Plan& plan,
+std::optional<ManyIterations> add_iterations(ReservedRuns& runs, const Program& longest,
+                                             const Rlhf& rlhf, const Plan& plan,
                                              const Calibration& calibration) {
   if (!differ(rlhf)) return std::nullopt;
-  std::vector<std::int64_t> answers = longest_answers(rlhf);
-  answers.push_back(rlhf.rollout->longest_answer);
+  const std::vector<std::int64_t> answers = longest_answers(rlhf);
   std::vector<Program> programs;
   for (const std::int64_t answer : answers) programs.push_back(lower_rlhf(of_length(rlhf, answer)));
   std::vector<const Program*> all;
   for (const Program& program : programs) all.push_back(&program);
+  all.push_back(&longest);
   ManyIterations many{.count = static_cast<std::int64_t>(kIterations),
                       .shortest = answers.front(),
-                      .longest = answers.back(),
+                      .longest = rlhf.rollout->longest_answer,
                       .alike = runs.spare().reserved};
   add_steps(runs, plan, calibration, all, drawn());
   many.reserved = runs.spare().reserved;

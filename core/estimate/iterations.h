@@ -17,9 +17,10 @@ namespace shardplan {
 std::optional<Rlhf> with_longest_answers(const Rlhf& rlhf);
 
 /// Runs a hundred iterations on the allocator, none of which gives segments back unless its trainer
-/// does. Nothing where they are alike. `runs`: of the program with the longest ones, which
-/// learns of them. `plan`: of an iteration.
-std::optional<ManyIterations> add_iterations(ReservedRuns& runs, const Rlhf& rlhf, const Plan& plan,
+/// does. Nothing where they are alike. `runs`: those of `longest`, the program with the longest
+/// ones, which learn of them. `plan`: of an iteration.
+std::optional<ManyIterations> add_iterations(ReservedRuns& runs, const Program& longest,
+                                             const Rlhf& rlhf, const Plan& plan,
                                              const Calibration& calibration);
 
 }  // namespace shardplan

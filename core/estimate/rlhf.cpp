@@ -152,7 +152,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   Plan iteration = plan;  // the margins and errors are those of iterations, not of the actor's step
   iteration.workload.kind = WorkKind::rlhf;
   ReservedRuns runs = allocator_run(iteration, calibration, program);
-  const auto many = add_iterations(runs, rlhf, iteration, calibration);
+  const auto many = add_iterations(runs, program, rlhf, iteration, calibration);
   const MemoryProfile memory = simulate_memory(program);
   Estimate e = assemble(iteration, calibration, program, memory, &runs, time);
   e.iterations = many;

@@ -18,7 +18,7 @@
 namespace shardplan {
 namespace {
 
-Json config_of_of_olmo(const Json& asked) {
+Json sizes_for_olmo(const Json& asked) {
   const Json model = asked.value("model", Json());
   if (model.is_object()) return model;
   if (model.is_string())
@@ -29,7 +29,7 @@ Json config_of_of_olmo(const Json& asked) {
 
 /// ModelConfig of the two networks that OLMo's classes and transformers' have in common.
 Json model_block_of_olmo(const Json& asked, const Plan& plan) {
-  const Json config = config_of_of_olmo(asked);
+  const Json config = sizes_for_olmo(asked);
   const std::string type = config.value("model_type", "");
   if (type != "olmo2" && type != "llama")
     refuse_export("model", fmt::format("a {} is no network of OLMo's", type), "olmo2 or llama");

@@ -28,11 +28,6 @@ constexpr std::array<std::string_view, 4> kOfOumisModel{
 constexpr std::array<std::string_view, 4> kOfOumisAdapters{"lora_r", "lora_target_modules",
                                                            "lora_dropout", "lora_modules_to_save"};
 
-template <std::size_t N>
-bool one_of_of_oumi(std::string_view key, const std::array<std::string_view, N>& keys) {
-  return std::ranges::find(keys, key) != keys.end();
-}
-
 /// Of a ds_config what deepspeed_params.py has a field for; oumi says the batch and clipping.
 Json deepspeed_block_of_oumi(const Json& config) {
   constexpr auto kOwn = std::to_array<std::string_view>(
@@ -114,10 +109,10 @@ Json in_blocks_of_oumi(const Json& flat) {
   Json out{{"model", Json::object()}, {"data", Json()}, {"training", Json::object()}};
   for (const auto& [key, value] : flat.items()) {
     if (key == "pack") continue;
-    const bool adapters = one_of_of_oumi(key, kOfOumisAdapters);
-    const char* block = one_of_of_oumi(key, kOfOumisModel) ? "model"
-                        : adapters                         ? "peft"
-                                                           : "training";
+    const auto is_in = [&key](const auto& keys) { return std::ranges::count(keys, key) > 0; };
+    const char* block = is_in(kOfOumisModel)      ? "model"
+                        : is_in(kOfOumisAdapters) ? "peft"
+                                                  : "training";
     const std::string own = key == "gradient_checkpointing" ? "enable_gradient_checkpointing"
                             : key == "torch_compile"        ? "compile"
                                                             : key;

@@ -113,6 +113,8 @@ TEST(NativeOverFourGpus, LearnsTheSameHoweverExpertsAndStagesAreDivided) {
 
 TEST(NativeSharedHost, AllocatesWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_shared_host", 14);
+  expect_to_the_byte("native_expert_messages", 5);
+  expect_to_the_byte("native_turns_shared", 14);
 }
 
 TEST(NativeSharedHost, BasesOfFourBitsThatTwoGpusShareLearnTheSame) {

@@ -50,6 +50,18 @@ TEST(RlhfRecords, PromptsAreWhatWasTooHigh) {
   }
 }
 
+/// A hundred iterations whose answers end by themselves, predicted before they ran: one has the
+/// lengths that the estimate takes, the others' were drawn by a seed.
+TEST(RlhfRecords, ForesawWhatAHundredIterationsHold) {
+  const RecordList list = records_asked_for({"iterations"});
+  ASSERT_EQ(list.records.size(), 4U);
+  for (const Comparison& c : compare_with_records(list, AccuracyGroup::framework).comparisons) {
+    EXPECT_LE(error_of(c, Figure::allocated_peak), 0.001) << c.name;
+    EXPECT_LE(error_of(c, Figure::reserved), c.name.ends_with("drawn") ? 0.001 : 0.032) << c.name;
+    EXPECT_FALSE(c.measured[index_of(Figure::step_seconds)]) << c.name;
+  }
+}
+
 /// What scores apart trains in phases of its own, which records do not tell.
 TEST(RlhfRecords, ComparesOnlyPhasesThatTheJobHas) {
   const Accuracy a = compare_with_records(records(), AccuracyGroup::framework);

@@ -39,24 +39,20 @@ Figures read_measured(ObjectReader& measured) {
   return figures;
 }
 
-/// Runs of a hundred iterations are handed their answers (tests/accuracy/measure/
-/// run_iterations.py): their time is that of the rest.
-bool generates(const Json& json) {
-  return json.value("producer", Json::object()).value("program", "") !=
-         "tests/accuracy/measure/run_iterations.py";
-}
-
-/// Version 1 of this program asked twice for the GPU's memory in the hook of every gradient that
-/// goes into a bucket: its steps took as long as that (docs/evidence/measurements.md, "Programs
-/// that disturbed what they timed"). Of such a record only the memory is what was measured.
-bool disturbed(const Json& json) {
+/// Whether the time of a record is that of its job's step. Runs of a hundred iterations are handed
+/// their answers. Version 1 of DeepSpeed's program asked twice for the GPU's memory in the hook of
+/// every gradient that goes into a bucket: its steps took as long as that
+/// (docs/evidence/measurements.md, "Programs that disturbed what they timed").
+bool times_its_step(const Json& json) {
   const Json producer = json.value("producer", Json::object());
+  const std::string program = producer.value("program", "");
+  if (program == "tests/accuracy/measure/run_iterations.py") return false;
   const Json ranks = json.value("ranks", Json::array());
-  if (producer.value("program", "") != "tests/accuracy/measure/run_deepspeed.py" ||
+  if (program != "tests/accuracy/measure/run_deepspeed.py" ||
       producer.value("version", "") != "1" || ranks.empty())
-    return false;
+    return true;
   const Json classes = ranks.front().value("classes", Json::object());
-  return classes.value("optimizer", "") == "DeepSpeedZeroOptimizer";
+  return classes.value("optimizer", "") != "DeepSpeedZeroOptimizer";
 }
 
 /// A diagnostic about a part of a record, with the record's name in front.
@@ -86,7 +82,7 @@ void read_one(const Json& json, const std::string& file, const std::string& path
         o.fail("connected", fmt::format("found '{}'", *connected), "everything");
       record.connected = true;
     }
-    if (disturbed(json) || !generates(json)) record.measured[index_of(Figure::step_seconds)].reset();
+    if (!times_its_step(json)) record.measured[index_of(Figure::step_seconds)].reset();
     record.job = load_job(*job, file, {.hardware = &hardware, .directory = directory});
     // What the job's folder was measured to read and write, before its step ran.
     if (auto environment = o.object("environment"))

@@ -71,6 +71,7 @@ class Trace {
 
   // Forward.
   void forward(std::size_t i);
+  void each_element(std::size_t i);
   void norm(std::size_t i);
   void softmax(std::size_t i);
   void attention(std::size_t i);

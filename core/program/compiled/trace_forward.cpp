@@ -10,7 +10,8 @@ namespace shardplan::compiled {
 void Trace::forward(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   tape::ValueState& state = view_.state(op.out);
-  state.needs_grad = view_.needs_grad(op), state.dtype = view_.result_type(op);
+  state.needs_grad = view_.needs_grad(op);
+  state.dtype = view_.result_type(op);
   op_ = static_cast<std::int32_t>(i);
   if (view_.is_alias(op, TapeMode::keep)) {
     of(op.out) = reads_[i][0] = of(op.in[0]);
@@ -59,13 +60,17 @@ void Trace::forward(std::size_t i) {
     case OpKind::to_like:
       of(op.out) = cast(read(i, 0), state.dtype);
       return;
-    default: {
-      std::array<NodeId, 3> in{kNone, kNone, kNone};
-      for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) in[k] = read(i, k);
-      of(op.out) = pointwise({in[0], in[1], in[2]}, n, state.dtype);
-      graph.at(of(op.out)).untagged = op.own_function;
-    }
+    default:
+      return each_element(i);
   }
+}
+
+void Trace::each_element(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  std::array<NodeId, 3> in{kNone, kNone, kNone};
+  for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) in[k] = read(i, k);
+  of(op.out) = pointwise({in[0], in[1], in[2]}, count(op.out), view_.state(op.out).dtype);
+  graph.at(of(op.out)).untagged = op.own_function;
 }
 
 /// What attention returns lies in the order of its copy, where the queries do: that is a view.

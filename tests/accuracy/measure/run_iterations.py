@@ -6,13 +6,12 @@ job takes those of core/estimate/iterations.cpp in their order; else they are dr
 """
 import math
 import random
-import time
 
 import torch
 
-from models import build_model, make_config, parameter_counts
-from phases import clean, memory_now
-from run_preference import PreferenceStep
+from models import parameter_counts
+from phases import memory_now
+from run_preference import PreferenceStep, build_step, timed
 from runner import run_cases
 
 ITERATIONS, EIGHTHS, GOLDEN = 100, 8, 0.6180339887498949
@@ -46,28 +45,21 @@ class IterationStep(PreferenceStep):
 
 
 def measure(case, device, _):
-    job, work = case["job"], case["job"]["workload"]
-    config, policy = build_model(job, device)
-    _, reference = build_model(job, device)
-    reference.eval().requires_grad_(False)
-    step = IterationStep(job, make_config(job), policy, reference, device)
-    clean()
-    model_bytes = torch.cuda.memory_allocated()
+    work = case["job"]["workload"]
+    step, model_bytes = build_step(IterationStep, case["job"], device)
     answers = longest_answers(work["new_tokens"], work["rollout"]["longest_answer"], work["micro_batch"],
                               case.get("lengths") == "drawn")
     seconds, losses, reserved, peak = [], [], [], 0
     for answer in answers:
         step.answer = answer
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        losses.append(float(step.run()))
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
+        took, loss = timed(step)
+        seconds.append(took)
+        losses.append(loss)
         reserved.append(torch.cuda.memory_reserved())
         peak = max(peak, step.recorder.whole_peak)
     rank = {"phases": {"model": model_bytes, **step.recorder.values}, "allocated_peak": peak,
             **memory_now()}
-    return parameter_counts(policy), rank, {
+    return parameter_counts(step.policy), rank, {
         "step_seconds": sorted(seconds)[len(seconds) // 2], "steps": seconds, "losses": losses,
         "answers": answers, "reserved_after": reserved}
 

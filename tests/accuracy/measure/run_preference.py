@@ -87,27 +87,34 @@ class PreferenceStep:
         return self._update(loss)
 
 
-def measure(case, device, with_account):
-    job = case["job"]
-    config, policy = build_model(job, device)
+def build_step(kind, job, device):
+    """(a step of this class with both models, bytes of these)"""
+    _, policy = build_model(job, device)
     _, reference = build_model(job, device)
     reference.eval().requires_grad_(False)
-    step = PreferenceStep(job, make_config(job), policy, reference, device)
+    step = kind(job, make_config(job), policy, reference, device)
     clean()
-    model_bytes = torch.cuda.memory_allocated()
-    seconds, losses = [], []
-    for _ in range(STEPS):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        losses.append(float(step.run()))
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
+    return step, torch.cuda.memory_allocated()
+
+
+def timed(step):
+    """(seconds, loss) of a step"""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    loss = float(step.run())
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, loss
+
+
+def measure(case, device, with_account):
+    step, model_bytes = build_step(PreferenceStep, case["job"], device)
+    seconds, losses = zip(*(timed(step) for _ in range(STEPS)))
     phases = {"model": model_bytes, **step.recorder.values}
     rank = {"phases": phases, "allocated_peak": step.recorder.whole_peak, **memory_now()}
     if with_account:
         rank["account"] = record_account(step.run, step.recorder)
-    return parameter_counts(policy), rank, {
-        "step_seconds": sorted(seconds[2:])[0], "steps": seconds, "losses": losses}
+    return parameter_counts(step.policy), rank, {
+        "step_seconds": min(seconds[2:]), "steps": seconds, "losses": losses}
 
 
 if __name__ == "__main__":

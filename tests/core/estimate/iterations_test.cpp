@@ -12,11 +12,12 @@
 namespace shardplan::iterations_test {
 namespace {
 
-Estimate estimated(std::int64_t answer, std::int64_t longest, const Json& more = Json::object()) {
+Estimate estimated(std::int64_t answer, std::int64_t longest, const Json& more = Json::object(),
+                   const char* cluster = "1xH200") {
   static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
   Json job{{"model", "qwen2.5-1.5b"},
-           {"cluster", "1xH100-80GB"},
+           {"cluster", cluster},
            {"framework", "single"},
            {"precision", "bf16-pure"},
            {"checkpointing", "full"},
@@ -52,6 +53,15 @@ TEST(Iterations, HoldMoreThanIfAllWereAlike) {
   EXPECT_EQ(e.iterations->longest, 2048);
   EXPECT_GT(e.iterations->reserved, e.iterations->alike);
   EXPECT_EQ(e.reserved.point, e.iterations->reserved);
+}
+
+/// A smaller GPU gets cached segments back in between.
+TEST(Iterations, HoldNoMoreThanTheGpuHas) {
+  const Estimate e = estimated(512, 2048, Json::object(), "1xH100-80GB");
+  ASSERT_TRUE(e.iterations);
+  EXPECT_GT(e.iterations->reserved, e.usable_bytes);
+  EXPECT_LT(e.reserved.point, e.usable_bytes);
+  EXPECT_TRUE(e.verdict.fits);
 }
 
 // A trainer fills such rows whatever the answers are.

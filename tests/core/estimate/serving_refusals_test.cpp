@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rollout/engine.h"
-#include "served_job.h"
+#include "serving_testing.h"
 #include "support/error_of.h"
 
 namespace shardplan::serving_test {

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "rollout/engine.h"
-#include "served_job.h"
 #include "serving/engine_pass.h"
 #include "serving/expert_products.h"
+#include "serving_testing.h"
 
 namespace shardplan::serving_test {
 namespace {

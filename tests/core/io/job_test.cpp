@@ -251,6 +251,25 @@ TEST(Frameworks, ADsConfigDecidesWhatTheJobLeavesOpen) {
   EXPECT_EQ(j.plan.optimizer.kind->name, "lion");
 }
 
+/// HF Trainer's samples are pairs, each of two sequences.
+TEST(Frameworks, ADsConfigCountsPairsWhereTheTrainerDoes) {
+  Json dpo = parse_json(
+      R"({"model": "gpt2", "cluster": "1xA100-40GB", "trainer": "trl",
+          "workload": {"kind": "rlhf", "algorithm": "dpo", "micro_batch": 2, "sequence_length": 512},
+          "framework": {"ds_config": {"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}}})",
+      "job.json");
+  const auto sequences = [&] { return load(dpo).rlhf->roles.front().plan.workload.micro_batch; };
+  EXPECT_EQ(sequences(), 4);
+  Json& batch = dpo["framework"]["ds_config"]["train_micro_batch_size_per_gpu"];
+  for (const Json& said : {Json("auto"), Json(2)}) {
+    batch = said;
+    EXPECT_EQ(sequences(), 4) << said;
+  }
+  batch = 4;
+  EXPECT_THAT(error_text([&] { load(dpo); }),
+              ::testing::HasSubstr("train_micro_batch_size_per_gpu"));
+}
+
 TEST(Frameworks, WhatOnlyOneOfThemTakesNamesIt) {
   Json job = parse_json(R"({"model": "gpt2", "cluster": "1xA100-40GB", "framework": {"ds_config":
       {"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}}})",

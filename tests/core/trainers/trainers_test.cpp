@@ -66,6 +66,19 @@ TEST(Trainer, AutocastsWhatHasNoPrecisionOfItsOwn) {
       job(on(R"("ddp")", "hf_trainer") + R"(, "precision": "fp32")").plan.autocasts_forward());
 }
 
+/// transformers, training_args.py: with torch_compile, but for fp16.
+TEST(Trainer, AllowsTf32WhereItCompiles) {
+  const auto allows = [](const std::string& trainer, const std::string& more) {
+    return job(on(R"("ddp")", trainer) + more).plan.multiplies_in_tf32();
+  };
+  const std::string compile = R"(, "compile": true, "precision": )";
+  EXPECT_TRUE(allows("hf_trainer", compile + R"("fp32")"));
+  EXPECT_TRUE(allows("hf_trainer", compile + R"("bf16-autocast")"));
+  EXPECT_FALSE(allows("hf_trainer", compile + R"("fp16-autocast")"));
+  EXPECT_FALSE(allows("hf_trainer", R"(, "precision": "fp32")"));
+  EXPECT_FALSE(allows("loop", compile + R"("fp32")"));
+}
+
 /// What a block keeps in bf16 with and without autocast around it.
 std::int64_t kept_by_block(std::string_view config, bool wrapped) {
   const Model model = model_of(config);

@@ -122,6 +122,13 @@ TEST_F(JobFixes, OfSeveralModelsAreWhatTheChangedJobNeeds) {
   expect_as_said(ppo_);
 }
 
+/// The first fix that is another share for an engine; nullptr: none is.
+const Fix* share_of(const std::vector<Fix>& fixes) {
+  const auto found = std::ranges::find_if(
+      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
+  return found == fixes.end() ? nullptr : &*found;
+}
+
 /// An engine that leaves the trainer no room: the largest share that does, in hundredths.
 TEST_F(JobFixes, AnEngineBesideATrainerIsToldItsShare) {
   Json json = Json::parse(
@@ -132,9 +139,8 @@ TEST_F(JobFixes, AnEngineBesideATrainerIsToldItsShare) {
                        "rollout": {"gpu_memory_utilization": 0.97, "sleep_level": 0}}})");
   ASSERT_FALSE(estimate_job(loaded(json), calibration_).verdict.fits);
   const std::vector<Fix> fixes = fixes_of(json);
-  const auto share = std::ranges::find_if(
-      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
-  ASSERT_NE(share, fixes.end());
+  const Fix* share = share_of(fixes);
+  ASSERT_NE(share, nullptr);
   EXPECT_TRUE(share->after.verdict.fits);
   const double most = share->changes.front().fields.front().value.get<double>();
   const auto fits_with = [&](double value) {
@@ -161,9 +167,8 @@ TEST_F(JobFixes, TwoEnginesOnTheSameGpusAreToldWhatTheyCanShare) {
                                              "engine": {"gpu_memory_utilization": 0.7}}}}})");
   ASSERT_FALSE(estimate_job(loaded(json), calibration_).verdict.fits);
   const std::vector<Fix> fixes = fixes_of(json);
-  const auto share = std::ranges::find_if(
-      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
-  ASSERT_NE(share, fixes.end());
+  const Fix* share = share_of(fixes);
+  ASSERT_NE(share, nullptr);
   EXPECT_TRUE(share->after.verdict.fits);
   EXPECT_EQ(share->changes.front().fields.front().pointer,
             "/workload/models/reward/engine/gpu_memory_utilization");
@@ -199,9 +204,8 @@ TEST_F(JobFixes, AServingEngineIsToldItsShareAndItsGpus) {
   const std::vector<Fix> fixes = fixes_of(served(0.1));
   ASSERT_FALSE(fixes.empty());
   EXPECT_TRUE(fixes.front().after.verdict.fits);
-  const auto share = std::ranges::find_if(
-      fixes, [](const Fix& fix) { return fix.changes.front().subject == "share"; });
-  ASSERT_NE(share, fixes.end());
+  const Fix* share = share_of(fixes);
+  ASSERT_NE(share, nullptr);
   const double least = share->changes.front().fields.front().value.get<double>();
   EXPECT_TRUE(estimate_job(loaded(served(least)), calibration_).verdict.fits);
   EXPECT_FALSE(estimate_job(loaded(served(least - 0.01)), calibration_).verdict.fits);
