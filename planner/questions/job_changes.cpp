@@ -223,7 +223,7 @@ void add_rollout(Collector& out, const Rlhf& rlhf) {
   if (engine.sleep_level == 0)
     out.add("the engine asleep while others work", "sleep", {{"/workload/rollout/sleep_level", 1}});
   if (rlhf.judge && rlhf.judge->engine.sleep_level == 0)
-    out.add("the engine that judges asleep while others work", "sleep",
+    out.add("the engine that judges asleep while others work", "judge",
             {{"/workload/models/reward/engine/sleep_level", 1}});
   const std::int64_t degree = 2 * engine.tensor_parallel;
   const Cluster& cluster = rlhf.roles.front().plan.cluster;

@@ -175,6 +175,24 @@ TEST_F(JobFixes, TwoEnginesOnTheSameGpusAreToldWhatTheyCanShare) {
   EXPECT_THAT(singles(fixes), Contains("the engine that judges asleep while others work"));
 }
 
+/// Both can sleep in turns: one change does not exclude the other.
+TEST_F(JobFixes, TwoEnginesThatStayAwakeAreToldToSleepBoth) {
+  const Json engine{{"gpu_memory_utilization", 0.6}, {"sleep_level", 0}};
+  Json json = Json::parse(
+      R"({"model": "qwen2.5-7b", "cluster": "2xH100-80GB", "framework": "fsdp2", "trainer": "verl",
+          "precision": "bf16-autocast", "checkpointing": "full",
+          "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 1, "prompt_length": 512,
+                       "new_tokens": 512, "models": {"reward": {"model": "qwen2.5-7b"}}}})");
+  json["workload"]["rollout"] = json["workload"]["models"]["reward"]["engine"] = engine;
+  const std::vector<Fix> fixes = fixes_of(json);
+  ASSERT_TRUE(fixes.front().after.verdict.fits);
+  std::vector<std::string> said;
+  for (const Change& change : fixes.front().changes) said.push_back(change.what);
+  EXPECT_THAT(said, Contains("the engine asleep while others work"));
+  EXPECT_THAT(said, Contains("the engine that judges asleep while others work"));
+  expect_as_said(json);
+}
+
 /// Where another share alone is not enough, one beside what else gives nothing up.
 TEST_F(JobFixes, AnEngineThatStaysAwakeIsToldItsShareBesideOtherChanges) {
   const Json json = Json::parse(
