@@ -45,6 +45,7 @@ IN_FP8 = ["llama-3.2-1b", "tinyllama-1.1b", "qwen2.5-1.5b", "smollm2-1.7b", "olm
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 EVERY = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
 SEVEN = {"llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "olmo2", "granite", "stablelm"}
+NOT_FUSED = {"bloom", "deberta-v2", "gpt_neo"}  # transformers 5.17 refuses "sdpa" for these
 LENGTHS = [384, 512, 1000, 1024, 1536, 2048, 3072, 4096, 8192]
 KERNELS = [["rms_norm"], ["rope"], ["swiglu"], ["fused_linear_cross_entropy"], ["cross_entropy", "rms_norm"],
            ["rms_norm", "swiglu", "fused_linear_cross_entropy"], ["rope", "cross_entropy"]]
@@ -70,6 +71,9 @@ KINDS = {
                      precision=[("bf16-pure", 4), ("bf16-autocast", 4), ("fp32", 1)], checkpointing=[("none", 6), ("full", 3), ("every", 1)],
                      optimizer=[("adamw", 4), ("foreach", 2), ("adafactor", 2), ("adamw_8bit", 2), ("paged_adamw_8bit", 1), ("sgd", 1)],
                      method=[("full", 7), ("lora", 2), ("qlora", 1), ("dora", 1)]),
+    "deepspeed": dict(cases=6, models=[*SMALL, *MIDDLE, "llama-3.2-3b", "qwen2.5-3b", "gemma-2b"], stages=[(1, 1), (2, 3), (3, 3)],
+                      offload=[(False, 4), (True, 1)], kernels=[("torch", 4), ("liger", 1)], precision=[("bf16-master", 1)],
+                      checkpointing=[("none", 3), ("full", 3)], optimizer=[("adamw", 1), ("deepspeed", 1)], method=[("full", 1)]),
 }
 
 
@@ -108,6 +112,17 @@ def _lora(rng, method, config):
     return lora
 
 
+def _deepspeed(rng, said, optimizer):
+    """HF Trainer's ds_config as transformers' documentation writes it; an optimizer on the host is DeepSpeed's own."""
+    offload = _one_of(rng, said["offload"])
+    zero = {"stage": _one_of(rng, said["stages"]), "overlap_comm": True, "contiguous_gradients": True,
+            **({"offload_optimizer": {"device": "cpu", "pin_memory": True}} if offload else {})}
+    own = {"optimizer": {"type": "AdamW", "params": {key: "auto" for key in ("lr", "betas", "eps", "weight_decay")}}}
+    config = {"bf16": {"enabled": "auto"}, "zero_optimization": zero, **(own if offload or optimizer == "deepspeed" else {}),
+              **{key: "auto" for key in ("gradient_accumulation_steps", "gradient_clipping", "train_batch_size", "train_micro_batch_size_per_gpu")}}
+    return {"name": "deepspeed", "ds_config": config}
+
+
 def _kernels(rng, word):
     return rng.choice(KERNELS) if word == "some" else word
 
@@ -135,7 +150,11 @@ def _draw(rng, kind, catalogue, cluster):
            **({"kernels": kernels} if kernels != "torch" else {}), "workload": work,
            "precision": {"preset": preset, "linear": linear} if linear else preset,
            "optimizer": {"name": "adamw", "implementation": "foreach"} if optimizer == "foreach" else {"name": optimizer},
-           "attention": "sdpa", "checkpointing": checkpointing, "gradient_clipping": 1.0}
+           "attention": "eager" if config["model_type"] in NOT_FUSED else "sdpa", "checkpointing": checkpointing, "gradient_clipping": 1.0}
+    if "stages" in said:
+        job["framework"] = _deepspeed(rng, said, optimizer)
+        own = "optimizer" in job["framework"]["ds_config"]
+        job["optimizer"] = {"name": "adamw"} if own else {"name": "adamw", "implementation": "fused"}
     return model, job
 
 
@@ -154,12 +173,15 @@ def _words(model, job):
     compiled, kernels, precision = job.get("compile"), job.get("kernels"), job["precision"]
     preset = precision["preset"] if isinstance(precision, dict) else precision
     optimizer = job["optimizer"].get("implementation", job["optimizer"]["name"])
-    words = [model, *(["compile"] if compiled else []), *([compiled["mode"]] if isinstance(compiled, dict) else []),
+    zero = job["framework"].get("ds_config", {}).get("zero_optimization")
+    divided = [f"z{zero['stage']}", *(["offload"] if "offload_optimizer" in zero else [])] if zero else []
+    words = [*divided, model, *(["compile"] if compiled else []), *([compiled["mode"]] if isinstance(compiled, dict) else []),
              *([kernels] if kernels == "liger" else [word.replace("_", "-") for word in kernels or []]),
              *([precision["linear"]] if isinstance(precision, dict) else []), preset.removeprefix("bf16-"),
              *(["dora" if lora.get("dora") else "lora", str(lora["rank"]), {4: "attention", 7: "every"}.get(len(lora["targets"]), "all-linear")] if lora else []),
              *([lora["quantization"].replace("_", "-")] if lora and "quantization" in lora else []), *checkpointing,
-             *([optimizer.replace("_", "-")] if optimizer != "adamw" else []), f"b{work['micro_batch']}", f"s{work['sequence_length']}",
+             *([optimizer.replace("_", "-")] if optimizer not in ("adamw", "fused") else []),
+             *(["ds-adamw"] if "optimizer" in job["framework"].get("ds_config", {}) else []), f"b{work['micro_batch']}", f"s{work['sequence_length']}",
              *([f"accum{work['gradient_accumulation']}"] if work["gradient_accumulation"] > 1 else [])]
     return "-".join(words)
 
@@ -176,7 +198,8 @@ def _asked(job):
 def _environment(job):
     """Heads that are not aligned are timed by Inductor while it compiles, which its cache would spare a second run."""
     aligned = job["model"].get("vocab_size", 50257) % 8 == 0
-    return {} if aligned or not job.get("compile") else {"env": {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}}
+    dtype = {"model_dtype": "float32"} if "ds_config" in job["framework"] else {}
+    return dtype if aligned or not job.get("compile") else {"env": {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}}
 
 
 def _cost(job, said):

@@ -1,20 +1,23 @@
 """What shardplan predicts for the jobs of a case list, as a file to commit before they are measured.
 
     python predict.py PROGRAM cases/fsdp1.json > predictions/fsdp1.json
+
+With `--machine probe.json` (`shardplan probe -o probe.json`) for the machine that will run them, just before.
 """
+import argparse
 import json
 import subprocess
-import sys
 import tempfile
 
 from jobs import load_cases
 
 
-def predict(program, job):
+def predict(program, job, machine=None):
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(job, file)
         file.flush()
-        answer = subprocess.run([program, "estimate", file.name, "--format", "json"], capture_output=True, check=False)
+        beside = ["--machine", machine] if machine else []
+        answer = subprocess.run([program, "estimate", file.name, "--format", "json", *beside], capture_output=True, check=False)
     if not answer.stdout:
         return {"refused": answer.stderr.decode().split(": ", 2)[-1].strip()}
     estimate = json.loads(answer.stdout)
@@ -35,5 +38,9 @@ def predict(program, job):
 
 
 if __name__ == "__main__":
-    _, the_program, case_list = sys.argv
-    print(json.dumps({case["name"]: predict(the_program, case["job"]) for case in load_cases(case_list)}, indent=1))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("cases", help="a case list")
+    parser.add_argument("--machine", help="what `shardplan probe` found there")
+    options = parser.parse_args()
+    print(json.dumps({case["name"]: predict(options.program, case["job"], options.machine) for case in load_cases(options.cases)}, indent=1))
