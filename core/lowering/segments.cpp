@@ -262,7 +262,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
   const FrameworkTraits& framework = traits_of(plan);
   const Regime regime = regime_of(plan);
-  ModelRun run;
+  ModelRun run{.buffers = model.facts.buffer_bytes};
   run.segments.reserve(model.segments.size());
   run.own_tapes = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
   Incoming in{.stream = regime.params};
@@ -343,6 +343,7 @@ Program program_of(const ModelRun& run) {
   program.blocks = run.blocks;
   program.kernels = run.kernels;
   program.run_kernels = run.kernels.size();
+  if (run.buffers > 0) ProgramBuilder(program).resident(Category::other, run.buffers);
   return program;
 }
 

@@ -54,6 +54,7 @@ struct ModelRun {
   /// Shared tensors that are made once and kept: each pipeline stage has its own, and some
   /// frameworks cache their tables. They are in none of the lists above.
   std::int64_t resident_shared = 0;
+  std::int64_t buffers = 0;  ///< ModelFacts::buffer_bytes: resident with the parameters
   /// Alive from the begin of the forward pass until the backward pass reaches the blocks
   /// (FrameworkTraits::held_inputs).
   std::int64_t held_inputs = 0;

@@ -106,6 +106,8 @@ struct ModelFacts {
   std::int64_t longest_sequence = 0;  ///< the same, stretched as its rotation says
   std::int64_t attention_heads = 0;
   std::int64_t key_value_heads = 0;
+  /// Of its modules together, parameters aside: masks of all positions. The model's, not a step's.
+  std::int64_t buffer_bytes = 0;
   std::int64_t cached_copies = 1;  ///< of each of them, in the cache of transformers' class
   bool encoder_decoder = false;
   ImageFacts image;

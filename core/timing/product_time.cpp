@@ -95,6 +95,13 @@ double unaligned_seconds(const Kernel& p, const GpuPeaks& gpu, const ProductRate
   return r.seconds + std::max(flops_of_call(p) / rate, product_bytes(p) / (r.memory * gpu.memory));
 }
 
+/// Of what products of 16 bits reach of their peak.
+double share_reached(const Kernel& p, const ProductRates& r) {
+  if (multiplies_at(p.type, PeakRate::fp8)) return r.fp8;
+  if (size_of(p.type) < 4) return 1;
+  return p.sums_rows && p.batch == 1 ? r.tf32_summed : r.tf32;
+}
+
 double library_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates,
                        double peak) {
   const ProductRates& r = rates.product;
@@ -117,8 +124,8 @@ bool multiplies_at(DType type, PeakRate rate) {
 
 double tensor_peak(DType type, const GpuPeaks& gpu) {
   if (is_half(type)) return gpu.half;
-  return multiplies_at(type, PeakRate::fp32)   ? gpu.tf32
-         : multiplies_at(type, PeakRate::fp8)  ? gpu.fp8
+  if (multiplies_at(type, PeakRate::fp32) || multiplies_at(type, PeakRate::tf32)) return gpu.tf32;
+  return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
          : multiplies_at(type, PeakRate::int8) ? gpu.int8
          : multiplies_at(type, PeakRate::fp4)  ? gpu.fp4
                                                : 0;
@@ -133,8 +140,9 @@ double product_bytes(const Kernel& p) {
 
 double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
   const ProductRates& r = rates.product;
-  const double peak = tensor_peak(p.type, gpu) * (multiplies_at(p.type, PeakRate::fp8) ? r.fp8 : 1);
-  if (peak > 0 && !is_aligned(p, gpu)) return r.burst * unaligned_seconds(p, gpu, r, peak);
+  const double whole = tensor_peak(p.type, gpu);
+  if (whole > 0 && !is_aligned(p, gpu)) return r.burst * unaligned_seconds(p, gpu, r, whole);
+  const double peak = whole * share_reached(p, r);
   if (p.issue == Issue::library) return library_seconds(p, gpu, rates, peak);
   const double moved = product_bytes(p) / (r.memory * gpu.memory);
   if (peak == 0) return r.seconds + std::max(flops_of_call(p) / (r.fp32 * gpu.fp32), moved);

@@ -23,6 +23,8 @@ void for_each_product_rate(Rates& p, Visit&& visit) {
   visit("product.odd", p.odd);
   visit("product.fp32", p.fp32);
   visit("product.fp8", p.fp8);
+  visit("product.tf32", p.tf32);
+  visit("product.tf32_summed", p.tf32_summed);
 }
 
 /// Those of the products that our engine starts.

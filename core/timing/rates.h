@@ -36,6 +36,9 @@ struct ProductRates {
   double odd = 0.12;         ///< the same with an odd width
   double fp32 = 0.76;        ///< share of the fp32 peak
   double fp8 = 0.915;        ///< share of what products of 16 bits reach of their peak
+  double tf32 = 0.8;         ///< the same, of fp32 tensors on tensor cores
+  /// Of those that sum rows, whose operands both lie across what tensor cores read of four bytes.
+  double tf32_summed = 0.5;
 };
 
 /// Products that our engine starts one by one, where those above ran from graphs: what differs.

@@ -7,6 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/fit.h"
 #include "timing/kernel_time.h"
+#include "timing/product_time.h"
 
 namespace shardplan {
 namespace {
@@ -21,6 +22,10 @@ Rows rows_where(const std::vector<KernelRow>& all,
   return rows;
 }
 
+bool is_tf32(const KernelRow& r) {
+  return multiplies_at(r.kernel.type, PeakRate::tf32);
+}
+
 /// Where fits of MemoryRate::slots begin: too few to matter beside bytes, about even with them,
 /// and enough for 16-bit Adam (389 on an H200).
 const std::vector<double> kSlotStarts{30, 200, 400};
@@ -32,7 +37,8 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
     std::vector<double> all;
     for (const KernelRow* row : rows)
       all.push_back(
-          std::log(kernel_seconds(row->kernel, peaks_of(gpu, row->kernel.type), fit.rates.kernels) /
+          std::log(kernel_seconds(row->kernel, peaks_of(gpu, row->kernel.type, is_tf32(*row)),
+                                  fit.rates.kernels) /
                    row->seconds));
     return all;
   };
@@ -84,9 +90,17 @@ void fit_products(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibratio
   fit_group("products, even widths that 8 does not divide", unaligned(false), gpu, fit,
             {&p.unaligned});
   fit_group("products, odd widths", unaligned(true), gpu, fit, {&p.odd});
-  fit_group("products, fp32",
-            rows_where(rows, [](const auto& r) { return is_product(r) && !is_half(r); }), gpu, fit,
-            {&p.fp32});
+  fit_group(
+      "products, fp32",
+      rows_where(rows, [](const auto& r) { return is_product(r) && r.kernel.type == DType::f32; }),
+      gpu, fit, {&p.fp32});
+  const auto in_tf32 = [&](bool summed) {
+    return rows_where(rows, [summed](const auto& r) {
+      return is_product(r) && is_tf32(r) && is_aligned(r) && r.kernel.sums_rows == summed;
+    });
+  };
+  fit_group("products, TF32", in_tf32(false), gpu, fit, {&p.tf32});
+  fit_group("products, TF32, sums of rows", in_tf32(true), gpu, fit, {&p.tf32_summed});
 }
 
 void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {

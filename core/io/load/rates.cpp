@@ -45,8 +45,11 @@ constexpr std::array<Name, 27> kForms{{
 
 DType read_type(ObjectReader& row) {
   const std::string name =
-      row.choice("dtype", {"float32", "bfloat16", "float16"}).value_or("float32");
-  return name == "float32" ? DType::f32 : name == "float16" ? DType::f16 : DType::bf16;
+      row.choice("dtype", {"float32", "tf32", "bfloat16", "float16"}).value_or("float32");
+  return name == "float32"   ? DType::f32
+         : name == "tf32"    ? DType::tf32
+         : name == "float16" ? DType::f16
+                             : DType::bf16;
 }
 
 /// False for operations that no kernel kind stands for.

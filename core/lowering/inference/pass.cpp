@@ -39,7 +39,7 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
   Sizes sizes = sizes_of(plan, model);
   sizes.sequence = pass.tokens;
   sizes.context = context_of(pass, 0);
-  ModelRun run;
+  ModelRun run{.buffers = model.facts.buffer_bytes};
   DType stream = regime.params;
   for (const Segment& segment : model.segments) {
     const std::int64_t window = window_of(segment);

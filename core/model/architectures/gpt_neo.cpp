@@ -70,6 +70,8 @@ Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options) {
                .max_positions = positions,
                .attention_heads = heads,
                .key_value_heads = heads,
+               // Each layer's mask of all positions, booleans (GPTNeoSelfAttention.bias).
+               .buffer_bytes = layers * positions * positions,
                .supports_sdpa = false};
   const auto tokens = m.embedding("transformer.wte", vocab, hidden);
   const auto places = m.embedding("transformer.wpe", positions, hidden);

@@ -70,6 +70,7 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
   const std::int64_t vocab = config.count({"vocab_size"}, 50400);
   const std::int64_t ffn = config.count({"n_inner"}, 4 * hidden);
   const std::int64_t rotary_dim = config.count({"rotary_dim"}, 64);
+  const std::int64_t positions = config.count({"n_positions", "max_position_embeddings"}, 2048);
   const double residual_dropout = config.number("resid_pdrop", 0.0);
   const Activation activation = read_activation(config, "activation_function", "gelu_new");
   config.require_divisible("n_embd", hidden, "n_head", heads);
@@ -81,9 +82,11 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
   m.facts() = {.hidden = hidden,
                .layers = layers,
                .vocabulary = vocab,
-               .max_positions = config.count({"n_positions", "max_position_embeddings"}, 2048),
+               .max_positions = positions,
                .attention_heads = heads,
                .key_value_heads = heads,
+               // Each layer's sinusoids of all positions, fp32 (GPTJAttention.embed_positions).
+               .buffer_bytes = layers * positions * rotary_dim * 4,
                .supports_sdpa = false};
   const auto embed = m.embedding("transformer.wte", vocab, hidden);
   GptjLayer l = register_gptj_layers(m, layers, hidden, ffn);
@@ -96,7 +99,7 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
   const ValueId embedded = apply(e, embed, Scale::tokens);
   e.name_in_model(embedded);
   e.set_output(dropout(e, embedded, config.number("embd_pdrop", 0.0)));
-  // The sinusoid table itself is a buffer; what a layer gathers from it stands for it here.
+  // What a layer gathers from its sinusoids.
   const RotaryTables halves = share_rotary(m, rotary_dim / 2);
   const std::int32_t mask = share_causal_mask(m, AttentionKind::eager);
 

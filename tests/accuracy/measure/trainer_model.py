@@ -94,10 +94,11 @@ def _with_adapters(model, job):
     from peft import LoraConfig, get_peft_model
 
     lora = job["workload"]["lora"]
+    generates = hasattr(model, "prepare_inputs_for_generation") and model.config.model_type not in PAIRS  # encoders do not
     model = get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0,
                                              target_modules=_targets(lora), use_dora=lora.get("dora", False),
                                              use_rslora=lora.get("rank_stabilized", False),
-                                             task_type=None if model.config.model_type in PAIRS else "CAUSAL_LM"))
+                                             task_type="CAUSAL_LM" if generates else None))
     if checkpoints(job):
         model.enable_input_require_grads()
     return model

@@ -185,6 +185,23 @@ TEST(Recipe, ProductsRunAtTheFormatsRate) {
   EXPECT_NEAR(wide / kernel_seconds(product, gpu, rates), 2 * rates.product.fp8, 0.05);
 }
 
+/// rates/h200-tf32.json: tensor cores want operands of four bytes to lie along the sums, and those
+/// of a weight's gradient do not.
+TEST(Recipe, ProductsInTf32ReachLessThanThoseOf16Bits) {
+  const GpuPeaks gpu = peaks_of(job_of("bf16").plan.cluster.gpu, DType::f32, true);
+  Kernel product;
+  product.kind = KernelKind::product;
+  product.m = product.n = product.k = 8192;
+  product.type = DType::f32;
+  const KernelRates rates = load_calibration().time.kernels;
+  const double seconds = kernel_seconds(product, gpu, rates);
+  product.sums_rows = true;
+  const double summed = kernel_seconds(product, gpu, rates);
+  EXPECT_NEAR(seconds / summed, rates.product.tf32_summed / rates.product.tf32, 0.02);
+  product.batch = 2;  // heads of attention, as fast in any order
+  EXPECT_LT(kernel_seconds(product, gpu, rates), 1.9 * summed);
+}
+
 /// Measured on an H100: 14,336 rows of 4,096 bytes change their order in 410 µs.
 TEST(Recipe, OperandsAreTurnedByteByByte) {
   const GpuPeaks gpu = peaks_of(job_of("bf16").plan.cluster.gpu, DType::bf16);

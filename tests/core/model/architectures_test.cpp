@@ -68,6 +68,16 @@ TEST(DecoderFamilies, WithoutFusedAttentionRunTheEagerOneAlways) {
   }
 }
 
+/// Their classes register what other families make in each step.
+TEST(DecoderFamilies, HoldMasksAndSinusoidsOfAllPositions) {
+  const auto buffers = [](const char* type) {
+    return build(fmt::format(R"({{"model_type": "{}"}})", type).c_str()).facts.buffer_bytes;
+  };
+  EXPECT_EQ(buffers("gpt_neo"), 24 * 2048 * 2048);
+  EXPECT_EQ(buffers("gptj"), 28 * 2048 * 64 * 4);
+  EXPECT_EQ(buffers("gpt2"), 0);
+}
+
 TEST(DecoderFamilies, SplitTheirLayersWhereSlidingAndFullAttentionAlternate) {
   const Model model = build(R"({"model_type": "gemma3_text", "num_hidden_layers": 13})");
   std::vector<std::int64_t> repeats;
