@@ -130,6 +130,16 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsDrawnAThirdTime) {
   expect_within(compiled, 19, 0.56, 4.41);
 }
 
+// Eager and DeepSpeed steps, drawn. As predicted GPT-Neo was 0.63 % too low (masks in its class).
+TEST(TrainerRecords, HoldsThePeaksOfEagerRunsAndDeepSpeedThatWereDrawn) {
+  PeakErrors eager, deepspeed;
+  for (const Record& r : records_asked_for({"drawn_eager_1gpu"}).records)
+    (traits_of(r.job.plan).has_zero ? deepspeed : eager).add(r);
+  expect_within(eager, 18, 0.049, 0.34);
+  // Two of stage 3 without checkpoints are 0.25 and 0.66 % too low: why is not known.
+  expect_within(deepspeed, 11, 0.11, 0.67);
+}
+
 // Predicted before they ran: CUDA graphs, adapters over micro-batches, odd vocabularies.
 TEST(TrainerRecords, ForesawThePeaksOfGraphs) {
   expect_within(peak_errors(records_asked_for({"graphs_judged"})), 8, 0.02, 0.05);

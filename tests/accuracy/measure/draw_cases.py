@@ -88,8 +88,9 @@ def _catalogue():
 
 
 def _longest(config):
-    """GPT-2's configuration says nothing where it has its class's 1,024 positions."""
-    return config.get("max_position_embeddings", config.get("n_positions", 1024 if config["model_type"] == "gpt2" else 8192))
+    """GPT-2's and GPT-Neo's configurations say nothing where they have their class's positions."""
+    own = {"gpt2": 1024, "gpt_neo": 2048}.get(config["model_type"], 8192)
+    return config.get("max_position_embeddings", config.get("n_positions", own))
 
 
 def _one_of(rng, weighted):
