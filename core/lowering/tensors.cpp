@@ -72,6 +72,17 @@ void append_frozen_parameters(std::vector<Event>& list, const Model& model, cons
   });
 }
 
+std::vector<std::int64_t> trainable_in_order(const Model& model) {
+  std::vector<std::int64_t> elements;
+  for (const ParameterGroup& group : model.groups)
+    for (std::int64_t layer = 0; layer < group.repeat; ++layer)
+      for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+        const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+        if (p.trainable) elements.push_back(p.numel);
+      }
+  return elements;
+}
+
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks) {
   const std::int64_t rows = p.shape.empty() ? 1 : p.shape.front();
   return checked_mul(ceil_div(rows, ranks), p.numel / rows);
@@ -100,10 +111,13 @@ std::vector<Event> trainable_tensors(const Model& model, Category category,
 }
 
 void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors) {
-  for (const Event& e : tensors) {
-    if (e.count > 1) b.begin_repeat(e.count);
-    b.alloc(e.category, e.bytes);
-    if (e.count > 1) b.end_repeat();
+  for (auto first = tensors.begin(); first != tensors.end();) {
+    const auto end =
+        std::find_if(first, tensors.end(), [&](const Event& e) { return e.count != first->count; });
+    const std::int64_t layers = first->count;
+    if (layers > 1) b.begin_repeat(layers);
+    for (; first != end; ++first) b.alloc(first->category, first->bytes);
+    if (layers > 1) b.end_repeat();
   }
 }
 

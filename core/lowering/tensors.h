@@ -35,7 +35,8 @@ std::vector<OwnedTensor> trainable_parts(const Model& model,
 std::vector<Event> trainable_tensors(const Model& model, Category category,
                                      std::int64_t bytes_each);
 
-/// Emits the allocation of a list, block by block.
+/// Emits the allocation of a list, block by block; what stands as often beside each other is of the
+/// same layers, which come one after the other.
 void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors);
 
 /// Appends `count` blocks of `bytes` to a list of residents.
@@ -45,6 +46,10 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
 void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan);
 /// Appends those of them that do not train.
 void append_frozen_parameters(std::vector<Event>& list, const Model& model, const Plan& plan);
+
+/// Elements of each parameter that trains, in the order in which they are registered, layer by
+/// layer.
+std::vector<std::int64_t> trainable_in_order(const Model& model);
 
 /// Elements that a rank holds of a tensor cut along its first dimension, padding included.
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);

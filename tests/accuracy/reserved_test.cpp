@@ -55,7 +55,8 @@ bool ran_later(const Record& r) {
   static const std::set<std::string> names = [] {
     std::set<std::string> all;
     for (const Record& one :
-         records_asked_for({"host_2gpu_deepspeed", "compiled_engines_1gpu"}).records)
+         records_asked_for({"host_2gpu_deepspeed", "compiled_engines_1gpu", "drawn_eager_1gpu"})
+             .records)
       all.insert(one.name);
     return all;
   }();
@@ -214,18 +215,17 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
                 {{"fsdp1", 5.3},
                  {"fsdp2", 3.9},
                  {"deepspeed stage 0", 17.1},
-                 {"deepspeed stage 1", 6.9},   // a config's AdamW; else 4.42
+                 {"deepspeed stage 1", 4.42},
                  {"deepspeed stage 2", 5.63},  // GPT-2 compiled, in fp32; else, compiled too, 2.3
                  {"deepspeed stage 3", 4.2}});
 }
 
-/// DeepSpeed's own Adam over a checkpointed model under ZeRO-2: 5.7 % more. A part of it is that
-/// the model was built in fp32 on the GPU: 16-bit tensors in the places of fp32 ones keep 3.9 GiB
-/// cached by the allocator's rules, where 3.1 are predicted.
-/// Two more, predicted before they ran, are 8.6 % under and 17.6 over: what their building leaves
-/// cached is not understood.
+/// DeepSpeed's own Adam has one group: 16-bit tensors in the places of fp32 ones, and what masters
+/// were cast from, stay cached. A history of allocations told it; five others' errors of 4 to 9 %
+/// fell to 0.9 and less. Two are missed yet: Llama without checkpoints 8.6 % under, and where
+/// PyTorch's AdamW is asked for 16.4 over.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
-  expect_within(Kind::later_own, {{"deepspeed stage 2", 17.6}});
+  expect_within(Kind::later_own, {{"deepspeed stage 2", 16.4}});
 }
 
 /// The same page: most with parameters and states on the host.

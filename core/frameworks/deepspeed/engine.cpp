@@ -27,9 +27,13 @@ DType parameter_type(const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const bool moves =
       options.zero.stage == 3 && options.zero.offload_param.device != OffloadDevice::none;
-  if (!moves) return plan.precision.params;
+  return moves ? built_type(plan) : plan.precision.params;
+}
+
+DType built_type(const Plan& plan) {
   const bool widened = plan.trainer->casts_divided_model;
-  return options.model_dtype.value_or(widened ? DType::f32 : plan.precision.params);
+  return plan.framework.deepspeed.model_dtype.value_or(widened ? DType::f32
+                                                               : plan.precision.params);
 }
 
 Engine engine_of(const Model& model, const Plan& plan) {

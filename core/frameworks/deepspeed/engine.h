@@ -44,5 +44,7 @@ Engine engine_of(const Model& model, const Plan& plan);
 /// bf16 does not survive a model.to(torch.float32) (stage3.py, self.dtype and
 /// _create_param_groups_fp16_flat_cpu_memory: measured).
 DType parameter_type(const Plan& plan);
+/// The type in which the program hands its parameters to the engine.
+DType built_type(const Plan& plan);
 
 }  // namespace shardplan

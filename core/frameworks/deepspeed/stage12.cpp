@@ -1,5 +1,7 @@
 // ZeRO stages 1 and 2: DeepSpeedZeroOptimizer (deepspeed/runtime/zero/stage_1_and_2.py).
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "frameworks/deepspeed/passes.h"
 #include "frameworks/deepspeed/stage12_plan.h"
@@ -268,18 +270,49 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   b.end_phase(Phase::step);
 }
 
+void append_block(std::vector<Event>& list, Event::Kind kind, std::int64_t elements,
+                  std::int64_t bytes_each) {
+  append_tensors(list, Category::parameters, checked_mul(elements, bytes_each), 1);
+  list.back().kind = kind;
+}
+
+/// The parameters that train as the program made them, and as the engine casts them, each before
+/// the next (_cast_module_mixed_precision).
+void append_originals(std::vector<Event>& build, const Stage12& z,
+                      std::span<const std::int64_t> tensors) {
+  const std::int64_t given = size_of(built_type(z.plan));
+  const bool casts = given > z.e.b && z.e.frozen_bytes == 0;
+  for (const std::int64_t elements : tensors)
+    append_block(build, Event::Kind::alloc, elements, casts ? given : z.e.b);
+  if (!casts) return;
+  for (const std::int64_t elements : tensors) {
+    append_block(build, Event::Kind::alloc, elements, z.e.b);
+    append_block(build, Event::Kind::free, elements, given);
+  }
+}
+
 /// The cache is emptied before each optimizer group is put into one buffer (DeepSpeedZeroOptimizer,
-/// __init__). What a group's parameters had been in goes back when the next group's turn comes; the
-/// last group's stays cached. `build` begins with the buffer.
+/// __init__). What a group's parameters had been in goes back when the next group's turn comes, and
+/// so does the copy that its masters are cast from; the last group's stay cached. `build` begins
+/// with the buffer.
 void append_last_originals(std::vector<Event>& build, const Stage12& z) {
   if (!z.plan.trainer->keeps_build_cache || groups_by_decay(z.plan) || z.experts.exist() ||
       z.updated().size() > 1)
     return;
-  std::vector<Event> originals = trainable_tensors(z.model, Category::parameters, z.e.b);
-  build.insert(build.begin(), originals.begin(), originals.end());
-  for (Event& tensor : originals) tensor.kind = Event::Kind::free;
-  build.insert(build.begin() + static_cast<std::ptrdiff_t>(originals.size()) + 1, originals.begin(),
-               originals.end());
+  const std::vector<std::int64_t> tensors = trainable_in_order(z.model);
+  std::vector<Event> first;
+  append_originals(first, z, tensors);
+  first.push_back({.kind = Event::Kind::empty_cache});
+  first.push_back(build.front());
+  for (const std::int64_t elements : tensors)
+    append_block(first, Event::Kind::free, elements, z.e.b);
+  for (auto event = build.begin() + 1; event != build.end(); ++event) {
+    const bool cast = event->category == Category::master_parameters && z.e.m != z.e.b;
+    if (cast) append_block(first, Event::Kind::alloc, z.partition(), z.e.b);
+    first.push_back(*event);
+    if (cast) append_block(first, Event::Kind::free, z.partition(), z.e.b);
+  }
+  build = std::move(first);
 }
 
 /// Building ends with gradients of zeros for the states that are updated here, which go again
