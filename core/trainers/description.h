@@ -103,12 +103,12 @@ struct TrainerDescription {
   /// (transformers, enable_input_require_grads).
   bool tells_embeddings = false;
   /// Nothing gives back what building the model and the engine left in the allocator's cache. The
-  /// loops that were measured do (tests/accuracy/measure/phases.py).
+  /// loops that were measured do (tests/accuracy/measure/shared/phases.py).
   bool keeps_build_cache = false;
   /// Nothing multiplies before the first step: in its backward pass autograd's thread asks the
   /// allocator for its library's workspace, which then lies where something else had been. The
   /// loops that were measured have multiplied in both threads before
-  /// (tests/accuracy/measure/phases.py).
+  /// (tests/accuracy/measure/shared/phases.py).
   bool starts_cold = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
   /// With that switch it allows fp32 products TF32, but for jobs in fp16.

@@ -23,7 +23,7 @@ constexpr TrainerDescription description() {
   d.asks_log_probabilities = true;  // logprobs = 0: those of the tokens that were chosen
   d.loads_each_tensor = true;       // sync_weights
   // grpo_trainer.py, _generate_and_score_completions without its passes, timed without a GPU
-  // (tests/accuracy/measure/time_trl_host.py): docs/explanation/rlhf.md.
+  // (tests/accuracy/measure/host_costs/time_trl_host.py): docs/explanation/rlhf.md.
   d.around_answers = {.calls = 2'600, .of_answer = 450, .of_token = 2};
   return d;
 }

@@ -9,7 +9,7 @@ namespace shardplan {
 namespace {
 
 /// Of a job that no part describes; and what an error counts at most. Both chosen, not fitted: as
-/// tests/accuracy/measure/anchoring.py has them.
+/// tests/accuracy/measure/cases_and_records/anchoring.py has them.
 constexpr double kJobSpread = 0.02;
 constexpr double kMostDeviations = 3;
 
@@ -35,7 +35,7 @@ double memory_over(const Estimate& e, const MeasuredStep& measured) {
 
 }  // namespace
 
-// Fitted by tests/accuracy/measure/anchoring.py to half of the groups of runs.
+// Fitted by tests/accuracy/measure/cases_and_records/anchoring.py to half of the groups of runs.
 const PartSpread& part_spread(bool fitted) {
   static const PartSpread kFitted{{0.08, 0.09, 0.55, 0.05, 0.38}, {0.05, 0.16, 0.05, 0.04, 0.15}};
   static const PartSpread kOthers{{0.20, 0.48, 0.55, 0.05, 0.38}, {0.02, 0.02, 0.05, 0.04, 0.15}};

@@ -35,7 +35,7 @@ const anchored::Groups& groups() {
 /// Not among those that part_spread() was fitted to.
 bool judges(const std::vector<MeasuredRun>& group) {
   static const Json fit =
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/anchor_fit.json").at("groups");
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/cases_and_records/anchor_fit.json").at("groups");
   return std::find(fit.begin(), fit.end(), Json(group.front().group)) == fit.end();
 }
 
@@ -93,7 +93,7 @@ TEST(Anchoring, MendsSomeOfLargeErrors) {
   EXPECT_LT(e.anchored, 0.8 * e.as_predicted);
 }
 
-// For tests/accuracy/measure/anchoring.py, which fits part_spread() to the other half.
+// For tests/accuracy/measure/cases_and_records/anchoring.py, which fits part_spread() to the other half.
 TEST(Anchoring, WritesItsRowsWhereAskedTo) {
   const char* path = std::getenv("SHARDPLAN_ANCHOR_ROWS");
   if (path == nullptr) GTEST_SKIP() << "SHARDPLAN_ANCHOR_ROWS names no file";

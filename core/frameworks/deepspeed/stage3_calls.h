@@ -1,5 +1,5 @@
 // What stage 3's Python does beside a network, in calls of Issue::engine. How its parts compare is
-// timed on a CPU, beside a Llama's block in turns (tests/accuracy/measure/time_zero3.py,
+// timed on a CPU, beside a Llama's block in turns (tests/accuracy/measure/host_costs/time_zero3.py,
 // DeepSpeed 0.19.6; docs/explanation/time.md): there a call is 16 µs. How long one takes where
 // kernels are started is fitted to steps.
 #pragma once

@@ -48,7 +48,7 @@ struct Lowered {
 // bf16. Gradients are made in bf16 as before.
 TEST(Fsdp2Float8, GathersLinearsInOneByte) {
   const Lowered wide(fp8_plan(Float8Gather::none)), narrow(fp8_plan(Float8Gather::precomputed));
-  // As FSDP2 itself counts of this block (tests/accuracy/measure/count_float8_gathers.py).
+  // As FSDP2 itself counts of this block (tests/accuracy/measure/kept_tensors/count_float8_gathers.py).
   EXPECT_EQ(wide.block().gathered, 6'031'360);
   EXPECT_EQ(narrow.block().gathered, 3'016'704);
   EXPECT_EQ(wide.block().gathered, 2 * (kWeights + 2 * kHidden));

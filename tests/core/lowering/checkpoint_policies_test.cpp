@@ -1,6 +1,6 @@
 // What checkpointing policies keep, against what PyTorch keeps:
 // tests/golden/checkpoint_policies.json was written by
-// tests/accuracy/measure/checkpoint_policies.py on a CPU, each storage rounded as on a GPU. What
+// tests/accuracy/measure/kept_tensors/checkpoint_policies.py on a CPU, each storage rounded as on a GPU. What
 // the network has beside its blocks is the same under all policies, so that each is compared by how
 // far it is from checkpointing every block.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What activation offloading leaves on the GPU, against TRL's own hooks:
-// tests/golden/saved_on_host.json was written by tests/accuracy/measure/saved_on_host.py, which
+// tests/golden/saved_on_host.json was written by tests/accuracy/measure/kept_tensors/saved_on_host.py, which
 // counts the storages of a GPU that is not there. A step without hooks differs from the program by
 // what the network has beside its blocks, so that each is compared by how far it is from that.
 #include <gtest/gtest.h>

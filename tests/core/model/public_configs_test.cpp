@@ -1,5 +1,5 @@
 // The record of public config.json files (tests/golden/public_configs.tsv, written by
-// tests/accuracy/measure/compare_counts.py): what transformers and this program counted of each.
+// tests/accuracy/measure/counts/compare_counts.py): what transformers and this program counted of each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // ALST's tiled loss against PyTorch on the CPU: tests/golden/tiled_loss.json was written by
-// tests/accuracy/measure/tiled_loss.py, which runs DeepSpeed's function.
+// tests/accuracy/measure/kept_tensors/tiled_loss.py, which runs DeepSpeed's function.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // A tiled feed-forward against PyTorch on the CPU: tests/golden/tiled_mlp.json was written by
-// tests/accuracy/measure/tiled_mlp.py, which runs the functions of DeepSpeed, axolotl and verl.
+// tests/accuracy/measure/kept_tensors/tiled_mlp.py, which runs the functions of DeepSpeed, axolotl and verl.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The engine against PyTorch: the same first weights, the same text, the same losses. What PyTorch
-// gave was recorded once (tests/accuracy/measure/compare_training.py), on a GPU, or beside the
+// gave was recorded once (tests/accuracy/measure/native/compare_training.py), on a GPU, or beside the
 // weights what it gave on a CPU; the host back end repeats it.
 #include <gmock/gmock.h>
 

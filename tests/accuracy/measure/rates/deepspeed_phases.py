@@ -15,6 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folders  # noqa: F401
 
 import torch
 from torch.profiler import ProfilerActivity, profile

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folders  # noqa: F401
 from environment import environment  # noqa: E402
 from ranks import bind_device, line_up  # noqa: E402
 

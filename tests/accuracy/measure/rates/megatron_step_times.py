@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folders  # noqa: F401
 from environment import environment  # noqa: E402
 from jobs import load_cases  # noqa: E402
 from megatron_step import make_step, prepare_libraries  # noqa: E402

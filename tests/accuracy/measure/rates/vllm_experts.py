@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folders  # noqa: F401
 
 # (experts, of a token, width of one on this GPU, width of the network): Qwen3-30B-A3B on one and two GPUs, Qwen3-235B
 # on four and eight, Mixtral 8x7B on one, two and eight, OLMoE, gpt-oss-20b, GLM-4.5-Air and GLM-4.5 on eight.
