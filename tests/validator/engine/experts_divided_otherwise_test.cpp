@@ -199,7 +199,8 @@ struct LayerDegrees {
   int data, context, tensor, experts;
 };
 constexpr LayerDegrees kOfLayers[] = {{1, 1, 2, 2}, {2, 1, 2, 2}, {2, 1, 2, 4}, {1, 2, 2, 2},
-                                      {1, 2, 2, 4}, {1, 1, 4, 2}, {1, 1, 4, 4}};
+                                      {1, 2, 2, 4}, {1, 1, 4, 2}, {1, 1, 4, 4},
+                                      {1, 1, 2, 1}, {2, 1, 2, 1}, {1, 2, 2, 1}};
 
 TestRun run_of(int zero, const LayerDegrees& d, const Pipeline& pipeline = {},
                DType dtype = DType::f64) {
