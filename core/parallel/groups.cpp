@@ -43,7 +43,9 @@ std::array<GroupShape, kGroupCount> group_shapes(const Plan& plan) {
   const std::int64_t stage = p.tensor * pieces * data;
   const std::int64_t owners = p.expert * p.expert_tensor;
   set(Group::expert, p.expert, p.expert_tensor);
-  if (owners > 1) set(Group::expert_data, std::max<std::int64_t>(1, stage / owners), owners);
+  // All ranks that share layers may have each expert, of rows of their own.
+  if (owners > 1 || p.tensor > 1)
+    set(Group::expert_data, std::max<std::int64_t>(1, stage / owners), owners);
   set(Group::pipeline, p.pipeline, stage);
   return shapes;
 }

@@ -111,6 +111,16 @@ TEST(NativeOverFourGpus, LearnsTheSameHoweverExpertsAndStagesAreDivided) {
   expect_losses_alike(same, 1, 3, 1e-6);
 }
 
+/// Of ranks that share a GPU, with the experts divided over them and with all of them on each.
+TEST(NativeExpertsBesideLayers, AllocateWhatWasPredictedToTheByte) {
+  expect_to_the_byte("native_experts_tensor", 17);
+}
+
+TEST(NativeExpertsBesideLayers, LearnTheSameAsTheUndividedNetwork) {
+  const auto alike = [](const std::string& name) { return name.ends_with("-layers-alike"); };
+  expect_losses_alike(alike, 1, 6, 1e-6);
+}
+
 TEST(NativeSharedHost, AllocatesWhatWasPredictedToTheByte) {
   expect_to_the_byte("native_shared_host", 14);
   expect_to_the_byte("native_expert_messages", 5);

@@ -216,7 +216,8 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
                                .context = run.context,
                                .stages = run.options.pipeline.stages,
                                .tied_ends = decoder != nullptr && decoder->tied && !decoder->lora,
-                               .experts = run.experts};
+                               .experts = run.experts,
+                               .sparse = decoder != nullptr && decoder->experts};
     const Groups planned_groups(*dry, *alone, degrees);
     const Groups groups(*device.backend, *device.communicator, degrees);
     TestBatches batches(spec, run, groups.data().rank());

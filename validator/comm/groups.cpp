@@ -22,6 +22,9 @@ Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees
     const int stage = world.size() / degrees.stages;
     assert(stage % degrees.experts == 0);
     copies_ = make(device, world, stage / degrees.experts, degrees.experts);
+  } else if (degrees.sparse && degrees.tensor > 1) {
+    assert(degrees.stages == 1);
+    copies_.used = &world;
   } else {
     copies_.used = data_.used;
   }

@@ -18,6 +18,7 @@ struct ModelDegrees {
   bool tied_ends = false;  ///< the first stage and the last have a table in common
   int experts = 1;  ///< ranks of a stage that divide the experts of each layer: each has rows
                     ///< of its own, those that share layers too, between the products
+  bool sparse = false;  ///< layers have experts: on each of these ranks, where `experts` is 1
 };
 
 class Groups {

@@ -16,9 +16,9 @@ AdamW Optimizer::operands(const Tensor& norm, double inverse_scale, const Rate& 
   return o;
 }
 
-/// Whether experts are divided among ranks that share layers too.
+/// Whether ranks that share layers have experts as ranks with other samples do.
 bool Optimizer::experts_cross_layers() const {
-  return runtime_.experts.size() > 1 && runtime_.tensor.size() > 1;
+  return runtime_.experts.size() * runtime_.copies.size() > runtime_.ranks.size();
 }
 
 /// Undivided states are there several times: one of the ranks that reduce_norm() sums over counts

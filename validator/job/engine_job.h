@@ -55,6 +55,11 @@ struct EngineJob {
   int context_ranks() const { return static_cast<int>(plan().parallel.context); }
   /// Ranks that divide the experts of each layer.
   int expert_ranks() const { return static_cast<int>(plan().parallel.expert); }
+  /// Whether layers have experts.
+  bool sparse() const {
+    const auto* decoder = std::get_if<DecoderSpec>(&network);
+    return decoder != nullptr && decoder->experts;
+  }
   /// One rank's part.
   std::unique_ptr<Network> make_network(const NetworkRank& rank) const;
   /// Whether the head's weight is the embedding's.

@@ -45,7 +45,8 @@ ModelDegrees degrees_of(const EngineJob& job) {
           .context = job.context_ranks(),
           .stages = job.training.pipeline.stages,
           .tied_ends = job.tied_ends(),
-          .experts = job.expert_ranks()};
+          .experts = job.expert_ranks(),
+          .sparse = job.sparse()};
 }
 
 Runtime runtime_of(Backend& backend, const Groups& groups, Arena& arena, HostSide* host) {

@@ -165,11 +165,11 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
     return DivisionProblem{"framework.idle_experts",
                            "with a capacity every expert computes with all of its slots", "0"};
   // The usual layout (Megatron-LM's with expert tensor parallel 1, torchtitan's): attention is
-  // divided, and the same ranks divide the experts, each of them whole on one.
-  if (p.tensor > 1 && p.expert == 1)
+  // divided, and an expert is whole on the ranks that have it.
+  if (p.tensor > 1 && p.expert == 1 && p.pipeline > 1)
     return DivisionProblem{"parallel.expert",
-                           fmt::format("the native engine has the experts of a layer divided where "
-                                       "{} ranks share its attention",
+                           fmt::format("beside a pipeline the native engine has the experts of a "
+                                       "layer divided where {} ranks share its attention",
                                        p.tensor),
                            fmt::format("{}, or another degree above 1", p.tensor)};
   return std::nullopt;

@@ -71,7 +71,7 @@ struct Native {
   }
   /// The ranks that have the same parameters of a unit.
   Group group_of(const NativeUnit& u) const {
-    return u.experts && experts > 1 ? Group::expert_data : Group::data;
+    return u.experts && (experts > 1 || tensor > 1) ? Group::expert_data : Group::data;
   }
   std::int64_t padded(const NativeUnit& u) const {
     return round_up(u.elements, kElements * parts(u));

@@ -398,7 +398,7 @@ TEST(NativeLowering, starts_nothing_for_experts_without_rows) {
   EXPECT_TRUE(refused(1, 1.25));
 }
 
-TEST(NativeLowering, refuses_whole_layers_of_experts_beside_a_tensor_degree_alone) {
+TEST(NativeLowering, refuses_whole_layers_of_experts_beside_shared_layers_in_a_pipeline_alone) {
   const Model model = model_of(kMixtral);
   const auto key_of = [&](auto&& change, const Model& of) {
     Plan plan = native_plan(1, "bf16-master", 4);
@@ -407,7 +407,9 @@ TEST(NativeLowering, refuses_whole_layers_of_experts_beside_a_tensor_degree_alon
     return problem ? problem->key : std::string();
   };
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.expert = 4; }, model), "");
-  EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = 2; }, model), "parallel.expert");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = 2; }, model), "");
+  EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = p.parallel.pipeline = 2; }, model),
+            "parallel.expert");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.tensor = p.parallel.expert = 2; }, model), "");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.pipeline = p.parallel.expert = 2; }, model), "");
   EXPECT_EQ(key_of([](Plan& p) { p.parallel.context = p.parallel.expert = 4; }, model), "");

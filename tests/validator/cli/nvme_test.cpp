@@ -34,6 +34,7 @@ class Nvme : public ::testing::Test {
                        const char* name = "job.json") const {
     Json job =
         read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/gpt2-tiny-native.json");
+    job["workload"]["micro_batch"] = 2;
     job["run"]["steps"] = 4;
     job["run"]["warmup"] = 1;
     job["framework"]["offload_optimizer"] = "nvme";

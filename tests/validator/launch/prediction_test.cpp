@@ -209,12 +209,12 @@ TEST_P(EveryStage, of_experts_beside_shared_sequences_is_predicted_to_the_byte) 
         }
 }
 
-/// Over some of the ranks that share layers, over those, and over others too.
+/// Over some of the ranks that share layers, over those, over others too, and on each of them.
 TEST_P(EveryStage, of_experts_beside_shared_layers_is_predicted_to_the_byte) {
   for (const char* checkpointing : {"none", "selective", "full", "selective_op:2"})
     for (const double factor : {0.0, 1.25})
       for (const auto& [tensor, experts, context] :
-           {std::tuple{2, 2, 1}, {2, 4, 1}, {2, 8, 1}, {4, 2, 1}, {2, 4, 2}}) {
+           {std::tuple{2, 2, 1}, {2, 4, 1}, {2, 8, 1}, {4, 2, 1}, {2, 4, 2}, {2, 1, 1}, {4, 1, 2}}) {
         Json document =
             job(mixtral(8, 2), GetParam(), "8xH200", "bf16-master", checkpointing, 4, 96, 2);
         document["model"]["num_key_value_heads"] = document["model"]["num_attention_heads"];
@@ -236,8 +236,10 @@ TEST_P(EveryStage, of_adapters_of_experts_beside_shared_layers_is_predicted_to_t
                 R"(["q_proj", "o_proj"])", base, 8),
         R"(["experts.gate_up_proj", "experts.down_proj"])");
     if (std::string(base) != "none") document = quantized_experts(document);
-    document["parallel"] = {{"tensor", 2}, {"expert", 4}};
-    expect_same(document, base);
+    for (const int experts : {1, 4}) {
+      document["parallel"] = {{"tensor", 2}, {"expert", experts}};
+      expect_same(document, base);
+    }
   }
 }
 
