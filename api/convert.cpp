@@ -48,6 +48,8 @@ Time time_of(const TimeEstimate& t) {
   time.optimizer_seconds = t.optimizer_seconds;
   time.bubble_seconds = t.bubble_seconds;
   time.idle_seconds = t.idle_seconds;
+  if (t.error)
+    time.error = StepError{t.error->kind, t.error->runs, t.error->mean, t.error->largest};
   return time;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "estimate/confirmed.h"
 #include "estimate/device_memory.h"
 #include "frameworks/registry.h"
 #include "lowering/graph_pool.h"
@@ -87,18 +88,21 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   if (traits_of(plan).has_zero && plan.trainer->engine_steps_in_backward)
     take_step_into_backward(e);
   if (calibration.anchor) raise_bounds(e, calibration.anchor->memory_over);
-  const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,
-                     e.reserved.least + process.point()};
+  // What is beside the allocator may be as much less than estimated as more.
+  const double less = 2 - calibration.overhead_of(plan.framework.kind).upper;
+  const Range others{
+      e.reserved.point + process.point(), e.reserved.upper + process.upper,
+      e.reserved.least + static_cast<std::int64_t>(static_cast<double>(process.point()) * less)};
   const std::int64_t managed = managed_on_gpu(plan, program, others.point);
   e.device = {others.point + managed, others.upper + managed_on_gpu(plan, program, others.upper),
               others.least + managed_on_gpu(plan, program, others.least)};
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const bool simulated = runs != nullptr || program.one_block;
-  e.breakdown =
-      breakdown_of(memory, process, e.reserved.point - memory.peak,
-                   {fitted ? Source::calibrated : Source::assumed,
-                    simulated ? Source::modelled : Source::calibrated, program.optimizer_source,
-                    program.most_over > 1 ? Source::modelled : Source::exact});
+  e.breakdown = breakdown_of(
+      memory, process, e.reserved.point - memory.peak,
+      {fitted ? Source::calibrated : Source::assumed,
+       simulated ? Source::modelled : Source::calibrated, program.optimizer_source,
+       program.most_over > 1 ? Source::modelled : tensors_source(plan, program.host, calibration)});
   e.breakdown[static_cast<std::size_t>(Category::optimizer_states)].at_peak += managed;
 }
 
@@ -133,9 +137,7 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
                                          plan.cluster.gpus_per_node);
   e.traffic = traffic_of(program, plan.cluster);
   e.time = time;
-  e.time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;
-  e.time.kind = step_kind(plan);
-  if (const StepError* error = step_error_of(calibration.step_errors, plan)) e.time.error = *error;
+  add_error(e.time, plan, calibration);
   e.verdict = verdict_of(e.device, e.host_per_node, plan.cluster);
   return e;
 }

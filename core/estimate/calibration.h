@@ -34,6 +34,13 @@ struct ProcessOverhead {
   HostGrowth host;
 };
 
+/// Features of jobs (confirmed.h) that measured runs of a framework had, their tensors' bytes being
+/// those that were counted.
+struct Confirmed {
+  std::string framework;
+  std::vector<std::string> features;
+};
+
 /// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.
 struct Calibration {
   std::string name;                   ///< "h200-pytorch-2.11"
@@ -52,6 +59,7 @@ struct Calibration {
   ScarceMargin scarce;
   std::vector<std::string> margin_records;  ///< runs that the margins are quantiles of
   std::vector<StepError> step_errors;       ///< of all measured steps, by kind; in no calculation
+  std::vector<Confirmed> confirmed;         ///< by framework
 
   const ProcessOverhead& overhead_of(FrameworkKind kind) const {
     return this->*traits_of(kind).process.get();

@@ -158,11 +158,10 @@ Source source_of(Category category, const BreakdownSources& sources) {
     case Category::parameters:
     case Category::gradients:
     case Category::master_parameters:
-      return sources.tensors;
     case Category::kv_cache:
-      return Source::exact;
+      return sources.tensors;
     case Category::optimizer_states:
-      return sources.optimizer;
+      return weaker(sources.optimizer, sources.tensors);
     case Category::cuda_context:
     case Category::nccl:
       return sources.process;

@@ -45,8 +45,8 @@ struct CategoryLine {
 struct BreakdownSources {
   Source process = Source::calibrated;  ///< contexts and NCCL
   Source fragmentation = Source::modelled;
-  Source optimizer = Source::exact;  ///< its states
-  Source tensors = Source::exact;    ///< parameters, masters and gradients
+  Source optimizer = Source::modelled;  ///< its states
+  Source tensors = Source::modelled;    ///< parameters, masters, gradients and caches
 };
 
 /// All categories, in their order. `fragmentation`: reserved bytes that no tensor has.

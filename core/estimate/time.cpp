@@ -1,5 +1,6 @@
 #include "estimate/time.h"
 
+#include "estimate/calibration.h"
 #include "timing/product_time.h"
 
 namespace shardplan {
@@ -38,6 +39,12 @@ TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) 
 }
 
 }  // namespace
+
+void add_error(TimeEstimate& time, const Plan& plan, const Calibration& calibration) {
+  time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;
+  time.kind = step_kind(plan);
+  if (const StepError* error = step_error_of(calibration.step_errors, plan)) time.error = *error;
+}
 
 bool knows_time(const Plan& plan) {
   return peak_flops(plan) > 0 && plan.cluster.gpu.memory_bandwidth;

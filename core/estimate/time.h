@@ -16,6 +16,8 @@
 
 namespace shardplan {
 
+struct Calibration;
+
 /// Of generation, where a step is a batch of prompts and all of its new tokens.
 struct GenerationTime {
   double prefill_seconds = 0;
@@ -75,6 +77,9 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeR
 /// `program` was lowered from `passes`.
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates);
+
+/// Says how sure the time of the plan's steps is, and how far off such steps were.
+void add_error(TimeEstimate& time, const Plan& plan, const Calibration& calibration);
 
 /// Whether the rates of the plan's GPU are known; else every time is 0.
 bool knows_time(const Plan& plan);

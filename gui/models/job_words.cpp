@@ -1,5 +1,7 @@
 #include "models/job_words.h"
 
+#include <cmath>
+
 #include "base/format.h"
 #include "frameworks/registry.h"
 #include "models/core_words.h"
@@ -61,15 +63,22 @@ QString JobWords::generation_rates(const TimeEstimate& t) {
            QString::number(g.decode_tokens_per_second, 'g', 4), QString::number(most, 'g', 4));
 }
 
+QString JobWords::error(const TimeEstimate& t) {
+  if (!t.error) return tr("; how far off is not known");
+  return tr("; such steps were off by %1 % in the mean, %2 % at most")
+      .arg(QString::number(100 * t.error->mean, 'f', 0),
+           QString::number(100 * std::abs(t.error->largest), 'f', 0));
+}
+
 QString JobWords::rates(const Answer& a) {
   const TimeEstimate& t = a.estimate->time;
   if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
-  if (t.generation) return generation_rates(t) + cost(a);
+  if (t.generation) return generation_rates(t) + error(t) + cost(a);
   if (t.phases.empty())
     return tr("about %1 per step, %2 tokens/s on all GPUs, %3 % of their dense peak")
                .arg(text(format_seconds(t.step_seconds)), count(t.tokens_per_second),
                     QString::number(100 * t.mfu, 'f', 0)) +
-           cost(a);
+           error(t) + cost(a);
   QStringList parts;
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     parts.push_back(QStringLiteral("%1 %2").arg(EstimateModels::phase_name(phase.phase),
@@ -77,7 +86,7 @@ QString JobWords::rates(const Answer& a) {
   return tr("about %1 per iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak")
              .arg(text(format_seconds(t.step_seconds)), parts.join(QStringLiteral(", ")),
                   count(t.tokens_per_second), QString::number(100 * t.mfu, 'f', 0)) +
-         cost(a);
+         error(t) + cost(a);
 }
 
 }  // namespace shardplan::gui

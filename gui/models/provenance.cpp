@@ -7,6 +7,7 @@
 #include "formats/dtype.h"
 #include "frameworks/registry.h"
 #include "models/core_words.h"
+#include "models/job_words.h"
 #include "models/text.h"
 #include "render/describe.h"
 #include "report/words.h"
@@ -166,7 +167,7 @@ QString Provenance::step(const Estimate& e) {
                text(format_seconds(t.exposed_copy_seconds)),
                text(format_seconds(t.optimizer_seconds)), text(format_seconds(t.bubble_seconds)),
                text(format_seconds(t.idle_seconds))),
-      standing(t.source));
+      standing(t.source) + JobWords::error(t));
 }
 
 QString Provenance::rates(const Estimate& e, const Plan& plan) {
@@ -181,7 +182,7 @@ QString Provenance::rates(const Estimate& e, const Plan& plan) {
                  text(format_seconds(t.generation->decode_seconds)),
                  text(format_seconds(t.generation->prefill_seconds)),
                  text(format_seconds(t.generation->decode_speed_of_light))),
-        standing(t.source));
+        standing(t.source) + JobWords::error(t));
   const QString product =
       plan.parallel.only_data()
           ? tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
@@ -195,7 +196,7 @@ QString Provenance::rates(const Estimate& e, const Plan& plan) {
                   .arg(w.gradient_accumulation)
                   .arg(text(format_seconds(t.step_seconds)),
                        text(format_seconds(t.speed_of_light_seconds))),
-              standing(t.source));
+              standing(t.source) + JobWords::error(t));
 }
 
 QString Provenance::fix(const QStringList& sets, const Fix& fix, const Estimate& before) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace shardplan {
@@ -154,6 +155,34 @@ std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {
   }
   widen_thin(margins);
   return margins;
+}
+
+namespace {
+
+/// Blocks of the allocator are rounded up, which small tensors show. Chosen with all records in
+/// view.
+constexpr double kCounted = 0.005;
+
+/// Of what stays between steps; where there are none, of the model.
+bool was_counted(const Comparison& c) {
+  const auto error = [&](Figure figure) {
+    return relative_error(c.predicted[index_of(figure)], c.measured[index_of(figure)]);
+  };
+  const auto states = error(Figure::step_end);
+  const auto told = states ? states : error(Figure::model);
+  return told && std::abs(*told) <= kCounted;
+}
+
+}  // namespace
+
+std::vector<Confirmed> confirmed_features(const std::vector<Comparison>& runs) {
+  std::map<std::string_view, std::set<std::string>> features;
+  for (const Comparison& c : runs)
+    if (was_counted(c)) features[c.framework_name].insert(c.features.begin(), c.features.end());
+  std::vector<Confirmed> confirmed;
+  for (const auto& [framework, of] : features)
+    confirmed.push_back({std::string(framework), {of.begin(), of.end()}});
+  return confirmed;
 }
 
 std::vector<StepError> step_errors(const std::vector<Comparison>& runs) {

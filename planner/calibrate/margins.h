@@ -29,4 +29,8 @@ std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs);
 /// names.
 std::vector<StepError> step_errors(const std::vector<Comparison>& runs);
 
+/// By framework, the features of the runs whose states between steps, or whose model where there
+/// are no steps, took the bytes that were counted; in the order of their names.
+std::vector<Confirmed> confirmed_features(const std::vector<Comparison>& runs);
+
 }  // namespace shardplan

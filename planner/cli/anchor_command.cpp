@@ -14,6 +14,7 @@
 #include "logs/log.h"
 #include "questions/anchor.h"
 #include "questions/estimate_job.h"
+#include "render/estimate_text.h"
 #include "render/table.h"
 
 namespace shardplan::cli {
@@ -118,6 +119,7 @@ std::string anchor_text(const AnchorArguments& a, const AnchorRun& found, const 
   const double then = estimate_job(found.job, corrected).time.step_seconds;
   std::string text = wrapped(fmt::format("{}: {}", a.log, found.how), "", "  ");
   text += measured_table(found, anchor, predicted);
+  text += wrapped("Error of predicted times: " + step_error_text(predicted.time), "", "");
   text += wrapped(
       fmt::format(
           "This machine takes {}; a step of this job then takes {}. What is left, {}, is taken "

@@ -12,6 +12,7 @@
 #include "load/hardware.h"
 #include "load/measured_host.h"
 #include "render/table.h"
+#include "save/estimate.h"
 
 namespace shardplan::cli {
 namespace {
@@ -61,10 +62,6 @@ Json margin_json(const Margin& m) {
       {"allocated", m.allocated}, {"runs", m.runs}};
 }
 
-Json step_error_json(const StepError& e) {
-  return Json{{"kind", e.kind}, {"runs", e.runs}, {"mean", e.mean}, {"largest", e.largest}};
-}
-
 std::string margins_text(const std::vector<Margin>& margins) {
   TextTable table(
       {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
@@ -95,6 +92,9 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   json["step_errors"] = Json::array();
   for (const StepError& e : step_errors(accuracy.comparisons))
     json["step_errors"].push_back(step_error_json(e));
+  json["confirmed"] = Json::array();
+  for (const Confirmed& c : confirmed_features(accuracy.comparisons))
+    json["confirmed"].push_back(Json{{"framework", c.framework}, {"features", c.features}});
   if (a.output.json() || !a.output.file.empty()) a.output.write_json(json, 1);
   if (!a.output.json()) Output().write_text(margins_text(margins));
   return Exit::done;

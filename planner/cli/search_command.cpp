@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
@@ -7,6 +9,7 @@
 #include "cli/export_files.h"
 #include "cli/search_options.h"
 #include "cli/watched_search.h"
+#include "frameworks/planning_registry.h"
 #include "questions/estimate_job.h"
 #include "questions/search/rollout_search.h"
 #include "questions/serving.h"
@@ -83,6 +86,33 @@ Job loaded(const SearchArguments& a, const Json& asked) {
   }
 }
 
+struct Searched {
+  SearchSpace space;
+  ModelVariants models;
+  SearchResult result;
+};
+
+Searched searched(const SearchArguments& a, const Job& job, const Json& asked, const Plan& base,
+                  const AxisValues& values, const Goal& goal, const Calibration& calibration) {
+  SearchSpace space = make_space(job.model, base, values);
+  ModelVariants models = variants_of(job, asked, a.job.file, space);
+  SearchResult result = watched_search(models, space, goal, calibration, a.threads);
+  return {std::move(space), std::move(models), std::move(result)};
+}
+
+/// Where nobody said a framework, one GPU is plain PyTorch's, which keeps everything on it. The
+/// job's own, and those that have ZeRO's offloads: what is tried where nothing of it fits.
+std::vector<FrameworkKind> with_offloads(const SearchArguments& a, const Job& job) {
+  const bool said =
+      std::none_of(job.assumed.begin(), job.assumed.end(),
+                   [](const std::string& what) { return what.rfind("framework: ", 0) == 0; });
+  if (said || a.search.asks_frameworks() || traits_of(job.plan).data_parallel) return {};
+  std::vector<FrameworkKind> kinds{job.plan.framework.kind};
+  for (const FrameworkKind kind : searchable_frameworks())
+    if (traits_of(kind).has_zero) kinds.push_back(kind);
+  return kinds;
+}
+
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged();
   Job job = loaded(a, asked);
@@ -90,11 +120,16 @@ Exit run_search(const SearchArguments& a) {
   if (job.plan.workload.generation.engine) return run_serving(a, std::move(job));
   require_training(job, "search", a.job.file);
   const Plan base = a.search.limited(job.plan);
-  const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
+  AxisValues values = a.search.axes(a.job, base);
   const Goal goal = a.search.goal(a.cost, base);
   const Calibration calibration = a.calibration.load_for(job);
-  const ModelVariants models = variants_of(job, asked, a.job.file, space);
-  const SearchResult result = watched_search(models, space, goal, calibration, a.threads);
+  std::optional<Searched> all = searched(a, job, asked, base, values, goal, calibration);
+  if (all->result.front.empty() && !all->result.interrupted) {
+    values.frameworks = with_offloads(a, job);
+    if (!values.frameworks.empty())
+      all.emplace(searched(a, job, asked, base, values, goal, calibration));
+  }
+  const auto& [space, models, result] = *all;
   const SearchAnswer answer = answer_of(job, models, space, goal, result, calibration);
   const bool found = !result.front.empty();
   if (found && !a.export_folder.path.empty()) {

@@ -213,6 +213,10 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
   return v;
 }
 
+bool SearchOptions::asks_frameworks() const {
+  return list("--frameworks").option->count() > 0;
+}
+
 Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   Goal goal;
   goal.limits = limits_;

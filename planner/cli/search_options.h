@@ -26,6 +26,9 @@ class SearchOptions {
   /// searched, unless its axis was asked for, too, which is an error that names both.
   AxisValues axes(const JobOptions& job_flags, const Plan& plan) const;
 
+  /// Whether frameworks to try were named.
+  bool asks_frameworks() const;
+
   /// Throws for limits that nothing can be held against, such as a cost without a price.
   Goal goal(const CostTerms& terms, const Plan& plan) const;
 

@@ -6,12 +6,13 @@
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
-#include "estimate/margins.h"
+#include "estimate/time.h"
 #include "questions/estimate_job.h"
 #include "questions/simulate.h"
 #include "render/estimate_text.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
+#include "save/estimate.h"
 #include "save/file.h"
 
 namespace shardplan::cli {
@@ -26,14 +27,22 @@ struct SimulateArguments {
 };
 
 /// How far off such steps were: beside every time that is printed.
-std::string error_of(const Job& job, const Calibration& calibration) {
-  if (job.rlhf) return "";
+TimeEstimate error_of(const Job& job, const Calibration& calibration) {
+  Plan plan = job.plan;
+  if (job.rlhf) plan.workload.kind = WorkKind::rlhf;
   TimeEstimate time;
-  time.kind = step_kind(job.plan);
-  if (job.plan.cluster.gpu.arch == calibration.arch) time.source = Source::calibrated;
-  if (const StepError* error = step_error_of(calibration.step_errors, job.plan))
-    time.error = *error;
-  return error_line(time);
+  add_error(time, plan, calibration);
+  if (job.rlhf && job.rlhf->rollout) {  // as estimate_rlhf() has it
+    time.kind = "rollout";
+    time.error.reset();
+  }
+  return time;
+}
+
+Json answer_json(const std::vector<SimulatedRank>& ranks, const TimeEstimate& time) {
+  Json json = simulation_json(ranks);
+  if (time.error) json["error"] = step_error_json(*time.error);
+  return json;
 }
 
 Exit run_simulate(const SimulateArguments& a) {
@@ -42,10 +51,11 @@ Exit run_simulate(const SimulateArguments& a) {
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<SimulatedRank> ranks = simulate_job(job, calibration, a.ranks);
   if (!a.trace.empty()) write_file(a.trace, trace_json(ranks, job.plan.cluster.label));
+  const TimeEstimate time = error_of(job, calibration);
   if (a.output.json())
-    a.output.write_json(simulation_json(ranks));
+    a.output.write_json(answer_json(ranks, time));
   else
-    a.output.write_text(simulation_text(ranks.front()) + error_of(job, calibration) +
+    a.output.write_text(simulation_text(ranks.front()) + error_line(time) +
                         a.job.assumed_checkpointing());
   if (!a.trace.empty() && !a.output.json())
     tell(fmt::format("Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace));

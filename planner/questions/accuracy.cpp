@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/confirmed.h"
 #include "estimate/nccl_memory.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
@@ -160,6 +161,7 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.reserved_over = e.reserved_over;
   c.framework_name = traits_of(plan).name;
   if (e.margin) c.regime = e.margin->regime;
+  c.features = features_of(plan, e.host_per_node);
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);
   return c;
@@ -180,7 +182,11 @@ Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
   a.bound_records = calibration.margin_records;
   for (const Record& record : records.records) {
     try {
-      a.comparisons.push_back(compare_with_record(record, calibration));
+      Comparison c = compare_with_record(record, calibration);
+      const bool fitted = std::find(a.bound_records.begin(), a.bound_records.end(), c.name) !=
+                          a.bound_records.end();
+      if (!fitted) c.at_limit = verdict_at_limit(record, c.device, c.reserved, calibration);
+      a.comparisons.push_back(std::move(c));
     } catch (const InputError& error) {
       Diagnostic d = error.diagnostic();
       d.file = record.file;

@@ -13,6 +13,7 @@
 #include "estimate/verdict.h"
 #include "load/record.h"
 #include "questions/peer_rules.h"
+#include "questions/verdicts.h"
 
 namespace shardplan {
 
@@ -33,6 +34,8 @@ struct Comparison {
   double reserved_over = 1;               ///< as of Estimate
   std::string_view framework_name;        ///< in job files
   std::optional<AllocatorRegime> regime;  ///< of the bound; none where nothing is simulated
+  std::vector<std::string> features;      ///< as of confirmed.h
+  std::optional<LimitVerdict> at_limit;   ///< of runs that bounds were not fitted to
   std::array<std::optional<std::int64_t>, kPeerRules.size()> peers;  ///< bytes of one GPU
 };
 

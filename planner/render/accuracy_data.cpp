@@ -43,6 +43,12 @@ Json comparison_json(const Comparison& c) {
                                                  {"measured", number(f, c.measured[f])},
                                                  {"error", error ? Json(*error) : Json(nullptr)}};
   }
+  const auto bound = [&](Figure figure, const Range& range) {
+    const std::string name(kFigureNames[index_of(figure)]);
+    if (figures.contains(name)) figures[name]["upper"] = range.upper;
+  };
+  bound(Figure::reserved, c.reserved);
+  bound(Figure::device, c.device);
   Json rules = Json::object();
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     if (c.peers[i]) rules[std::string(kPeerRules[i].name)] = *c.peers[i];
@@ -85,6 +91,17 @@ Json accuracy_json(const Accuracy& a) {
                                   {"median_width", c.median_width},
                                   {"farthest_beyond", std::max(c.worst, 0.0)},
                                   {"worst", c.worst_name}});
+  json["verdicts"] = Json::array();
+  for (const VerdictCount& v : verdict_counts(a.comparisons))
+    if (v.runs > 0)
+      json["verdicts"].push_back(Json{{"name", v.name},
+                                      {"runs", v.runs},
+                                      {"fits", v.fits},
+                                      {"fits_wrong", v.wrongly_fit},
+                                      {"tight", v.tight},
+                                      {"does_not_fit", v.refused},
+                                      {"does_not_fit_wrong", v.wrongly_refused},
+                                      {"wrong", v.wrong}});
   json["rules"] = Json::array();
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     json["rules"].push_back(Json{{"name", kPeerRules[i].name},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -107,6 +108,16 @@ std::string coverage_table(const Accuracy& a) {
   return table.text();
 }
 
+/// Each run on a GPU that has a drawn share of what it took, or of what it cannot do without.
+std::string verdict_table(const Accuracy& a) {
+  TextTable table(columns(1, 6));
+  table.add({"", "runs", "fits", "of these wrong", "tight", "does not fit", "of these wrong"});
+  for (const VerdictCount& v : verdict_counts(a.comparisons))
+    table.add({v.name, format_count(v.runs), format_count(v.fits), format_count(v.wrongly_fit),
+               format_count(v.tight), format_count(v.refused), format_count(v.wrongly_refused)});
+  return table.text();
+}
+
 std::string value_text(std::size_t figure, std::optional<double> value) {
   if (!value) return "-";
   if (static_cast<Figure>(figure) == Figure::step_seconds) return format_seconds(*value);
@@ -150,6 +161,13 @@ std::string accuracy_text(const Accuracy& a, bool details) {
             host_table(a);
   text += "\nAll records\n" + worst_table(a);
   text += "\nUpper bounds, on runs that they were not fitted to\n" + coverage_table(a);
+  if (std::any_of(a.comparisons.begin(), a.comparisons.end(),
+                  [](const Comparison& c) { return c.at_limit.has_value(); }))
+    text +=
+        "\nVerdicts on those runs, where a GPU has by draw 100 to 110 % of what each took, or 90 "
+        "to 98 % "
+        "of its live tensors and what is beside the allocator\n" +
+        verdict_table(a);
   text += "\nOther programs' rules, against the allocated peak\n" + peer_table(a);
   if (details)
     for (const Comparison& c : a.comparisons) text += details_text(c);

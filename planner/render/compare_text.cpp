@@ -21,7 +21,7 @@ constexpr std::string_view kCompareLegend =
     "  GPU       what the fullest GPU needs, as nvidia-smi shows it; bound: its upper bound\n";
 constexpr std::string_view kTraining =
     "  states    parameters, gradients, master copies and optimizer states on it\n"
-    "  host      memory of each node, and NVMe likewise\n"
+    "  host      memory of each node, and NVMe likewise; FITS (GPU): what a node has is not known\n"
     "  sent      by each GPU to other GPUs in an optimizer step\n"
     "  step      seconds at datasheet rates and assumed efficiencies (docs/explanation/time.md)\n";
 constexpr std::string_view kGeneration =
@@ -56,7 +56,7 @@ std::int64_t sent(const Estimate& e, LinkKind link) {
 /// Short, since the table is wide: "FITS", "TIGHT (GPU)", "NO (host)".
 std::string verdict(const Verdict& v) {
   const Fit fit = overall(v);
-  if (fit == Fit::fits) return verdict_word(fit);
+  if (fit == Fit::fits) return verdict_words(v);
   const std::string_view what = v.limited_by == "gpu"    ? "GPU"
                                 : v.limited_by == "nvme" ? "NVMe"
                                                          : v.limited_by;
@@ -149,17 +149,12 @@ std::string_view legend_of(const Job& job) {
   return job.plan.workload.kind == WorkKind::inference ? kGeneration : kTraining;
 }
 
-/// One line for each kind of step that the table has a time of.
+/// One line for each kind of step that the table has a time of; of an engine the legend says it.
 std::string error_lines(const std::vector<Alternative>& alternatives) {
-  std::vector<std::string> told;
-  for (const Alternative& a : alternatives) {
-    if (a.estimate.serving) continue;  // no step: the legend says where its error is
-    const std::string error = step_error_text(a.estimate.time);
-    const bool timed = a.estimate.time.step_seconds > 0;
-    if (timed && std::find(told.begin(), told.end(), error) == told.end()) told.push_back(error);
-  }
+  std::vector<const Estimate*> estimates;
+  for (const Alternative& a : alternatives) estimates.push_back(&a.estimate);
   std::string text;
-  for (const std::string& error : told)
+  for (const std::string& error : step_error_texts(estimates))
     text += wrapped(error, text.empty() ? "  error     " : "            ", "            ");
   return text;
 }

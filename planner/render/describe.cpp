@@ -32,6 +32,12 @@ Fit overall(const Verdict& v) {
   return v.limited_by == "host" ? v.host.fit : v.limited_by == "nvme" ? v.nvme.fit : v.gpu.fit;
 }
 
+std::string verdict_words(const Verdict& v) {
+  const bool open = v.host.fit == Fit::unknown || v.nvme.fit == Fit::unknown;
+  const std::string word = verdict_word(overall(v));
+  return v.fits && open ? word + " (GPU)" : word;
+}
+
 std::string phase_words(Phase phase) {
   return english(report::words_of(phase));
 }
@@ -53,7 +59,7 @@ std::string subject(const Job& job) {
 }
 
 std::string headline(const Estimate& e, const Job& job) {
-  return fmt::format("{}: {}", verdict_word(overall(e.verdict)), subject(job));
+  return fmt::format("{}: {}", verdict_words(e.verdict), subject(job));
 }
 
 }  // namespace shardplan

@@ -13,6 +13,8 @@ std::string verdict_word(Fit fit);
 
 /// The verdict over GPU, host and NVMe together.
 Fit overall(const Verdict& verdict);
+/// The same in a word; "FITS (GPU)" where nobody knows whether the rest is enough.
+std::string verdict_words(const Verdict& verdict);
 
 /// "the forward pass", "the backward pass", "the optimizer step"
 std::string phase_words(Phase phase);

@@ -183,6 +183,13 @@ std::int64_t model_states(const Estimate& e) {
   return sum;
 }
 
+Source model_states_source(const Estimate& e) {
+  Source source = Source::exact;
+  for (const CategoryLine& line : e.breakdown)
+    if (is_state(line.category) && line.resident > 0) source = weaker(source, line.source);
+  return source;
+}
+
 std::string state_table(const Estimate& e, const GpuAbilities& gpu) {
   TextTable table({Align::left, Align::right, Align::right});
   const auto add = [&](const std::string& name, std::int64_t bytes) {
@@ -333,6 +340,16 @@ std::string step_error_text(const TimeEstimate& time) {
 
 std::string error_line(const TimeEstimate& time) {
   return wrapped("error of such times: " + step_error_text(time), "  ", "  ");
+}
+
+std::vector<std::string> step_error_texts(const std::vector<const Estimate*>& estimates) {
+  std::vector<std::string> told;
+  for (const Estimate* e : estimates) {
+    if (e->serving || e->time.step_seconds <= 0) continue;  // no step has its time
+    const std::string error = step_error_text(e->time);
+    if (std::find(told.begin(), told.end(), error) == told.end()) told.push_back(error);
+  }
+  return told;
 }
 
 std::string time_lines(const Estimate& e) {

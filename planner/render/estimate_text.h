@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "estimate/estimate.h"
 #include "load/job.h"
@@ -23,12 +24,16 @@ std::string largest_consumer(const Estimate& e, const Plan& plan);
 std::string state_table(const Estimate& e, const GpuAbilities& gpu);
 /// Bytes of these four together.
 std::int64_t model_states(const Estimate& e);
+/// How sure they are: as the least sure of them.
+Source model_states_source(const Estimate& e);
 std::string phase_table(const Estimate& e);
 std::string traffic_text(const Estimate& e);
 std::string time_lines(const Estimate& e);
 /// How far off such steps were from measured ones: "27 % in the mean, 90 % at most, in 40 runs".
 std::string step_error_text(const TimeEstimate& time);
 std::string error_line(const TimeEstimate& time);
+/// One text for each kind of step among them that has a time.
+std::vector<std::string> step_error_texts(const std::vector<const Estimate*>& estimates);
 
 /// The whole answer of `shardplan estimate`.
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

@@ -21,7 +21,7 @@ std::string price(const Fix& fix) {
 
 std::string outcome(const Fix& fix) {
   const Estimate& e = fix.after;
-  std::string text = fmt::format("{}: {} of each GPU", verdict_word(overall(e.verdict)),
+  std::string text = fmt::format("{}: {} of each GPU", verdict_words(e.verdict),
                                  format_bytes(e.device.point));
   constexpr std::int64_t kEveryHost = 4'000'000'000;  // has as much beside what runs there
   const bool unknown = e.verdict.host.fit == Fit::unknown && e.host_per_node.total() > kEveryHost;

@@ -1,10 +1,13 @@
 #include "render/foundation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/format.h"
+#include "estimate/confirmed.h"
+#include "frameworks/registry.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -33,7 +36,8 @@ void add_assumptions(std::vector<Statement>& out, const Job& job) {
   out.insert(out.end(), rest.begin(), rest.end());
 }
 
-void add_tensors(std::vector<Statement>& out, const Estimate& e) {
+void add_tensors(std::vector<Statement>& out, const Estimate& e, const Plan& plan,
+                 const Calibration& calibration) {
   const auto states = std::find_if(
       e.breakdown.begin(), e.breakdown.end(),
       [](const CategoryLine& line) { return line.category == Category::optimizer_states; });
@@ -43,6 +47,17 @@ void add_tensors(std::vector<Statement>& out, const Estimate& e) {
          fmt::format("parameters, gradients and optimizer states: from the framework's source; "
                      "published runs took up to {:.0f} % more, which the upper bound includes",
                      100 * (e.most_over - 1))});
+  if (e.serving)
+    return out.push_back({"modelled",
+                          "weights and cache: counted as the engine loads them; what measured "
+                          "engines took: docs/evidence/measurements.md"});
+  if (const std::vector<std::string> open = unconfirmed(plan, e.host_per_node, calibration);
+      !open.empty())
+    return out.push_back(
+        {"modelled",
+         fmt::format("parameters, gradients and optimizer states: counted tensor by tensor; no "
+                     "measured run of {} confirms them with {}",
+                     std::string_view(traits_of(plan).label), fmt::join(open, ", "))});
   const bool confirmed =
       states == e.breakdown.end() || states->resident == 0 || states->source == Source::exact;
   if (confirmed) {
@@ -56,10 +71,12 @@ void add_tensors(std::vector<Statement>& out, const Estimate& e) {
 }
 
 /// Layouts, optimizers, NVMe and networks that no run has confirmed are called what they are.
-void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan) {
-  add_tensors(out, e);
-  if (e.host_per_node.nvme > 0)
-    out.push_back({"modelled", "NVMe: from DeepSpeed's source; no run with NVMe was measured"});
+void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan,
+                const Calibration& calibration) {
+  add_tensors(out, e, plan, calibration);
+  const std::vector<std::string> open = unconfirmed(plan, e.host_per_node, calibration);
+  if (std::find(open.begin(), open.end(), "NVMe") != open.end())
+    out.push_back({"modelled", "NVMe: from the framework's source; no run with NVMe was measured"});
   if (plan.cluster.nodes > 1 && e.time.step_seconds > 0)
     out.push_back(
         {"assumed",
@@ -76,6 +93,13 @@ void add_anchor(std::vector<Statement>& out, const Anchor& anchor) {
     words += fmt::format("; it had {:.1f} % more memory than estimated, which upper bounds include",
                          100 * (anchor.memory_over - 1));
   out.push_back({"anchored", words});
+}
+
+/// Several models in turn are an iteration, whatever the plan of the one that trains.
+Plan plan_of(const Job& job) {
+  Plan plan = job.plan;
+  if (job.rlhf) plan.workload.kind = WorkKind::rlhf;
+  return plan;
 }
 
 }  // namespace
@@ -115,7 +139,7 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
                    "compared, are 24 % off in the mean, most of them too fast; "
                    "docs/evidence/measurements.md"});
   if (calibration.anchor) add_anchor(out, *calibration.anchor);
-  add_states(out, e, job.plan);
+  add_states(out, e, plan_of(job), calibration);
   out.push_back({"modelled",
                  "activations and buffers: what PyTorch and the framework allocate "
                  "(docs/explanation/memory.md)"});

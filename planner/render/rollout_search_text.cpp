@@ -10,6 +10,7 @@
 #include "render/describe.h"
 #include "render/estimate_text.h"
 #include "render/table.h"
+#include "save/estimate.h"
 
 namespace shardplan {
 namespace {
@@ -139,7 +140,9 @@ std::string rollout_search_text(const Job& job, const Json& written, const Rollo
          "  host: of each machine, which is not held against it where what it has is not known\n"
          "  behind: the engine answers while the trainer trains, which changes what is trained on; "
          "last\n"
-         "  errors of such times: docs/evidence/measurements.md, NeMo RL's performance summary\n";
+         "  errors of published iterations: docs/evidence/measurements.md, NeMo RL's performance "
+         "summary\n" +
+         (best.estimate.time.error ? error_line(best.estimate.time) : "");
 }
 
 namespace {
@@ -147,7 +150,9 @@ namespace {
 Json choice_json(const RolloutChoice& c) {
   Json fields = Json::object();
   for (const FieldEdit& edit : c.fields) fields[edit.pointer] = edit.value;
-  return {{"fields", std::move(fields)},
+  const auto& error = c.estimate.time.error;
+  return {{"error", error ? step_error_json(*error) : Json()},
+          {"fields", std::move(fields)},
           {"iteration_seconds", c.estimate.time.step_seconds},
           {"generation_seconds", seconds_of(c.estimate, Phase::generation)},
           {"device_bytes", c.estimate.device.point},

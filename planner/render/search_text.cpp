@@ -93,6 +93,18 @@ std::vector<std::size_t> telling_axes(const SearchAnswer& a) {
   return axes;
 }
 
+/// Of steps of other kinds than the best plan's, whose error is told with its time.
+std::string other_errors(const SearchAnswer& a, std::size_t rows) {
+  std::vector<const Estimate*> shown;
+  for (std::size_t i = 0; i < std::min(rows, a.result.front.size()); ++i)
+    shown.push_back(&a.result.front[i].estimate);
+  std::string text;
+  const std::vector<std::string> told = step_error_texts(shown);
+  for (std::size_t i = 1; i < told.size(); ++i)
+    text += wrapped("error of such times: " + told[i], "  ", "  ");
+  return text;
+}
+
 std::string front_table(const SearchAnswer& a, std::size_t rows) {
   const std::vector<std::size_t> axes = telling_axes(a);
   std::vector<std::string> head{""};
@@ -122,7 +134,7 @@ std::string front_table(const SearchAnswer& a, std::size_t rows) {
     row.push_back(timed ? fmt::format("{:.4g}", cost.gpu_hours_per_billion_tokens) : "-");
     table.add(std::move(row));
   }
-  std::string text = table.text();
+  std::string text = table.text() + other_errors(a, rows);
   if (a.result.front.size() > rows)
     text += fmt::format("  and {} more: --rows shows them, --format json has them all\n",
                         a.result.front.size() - rows);

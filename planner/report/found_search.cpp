@@ -77,6 +77,11 @@ FoundPlan read_plan(ObjectReader& from, const std::vector<std::string>& axes) {
   plan.step_seconds = there(time, "step_seconds", time.number("step_seconds"));
   plan.tokens_per_second = there(time, "tokens_per_second", time.number("tokens_per_second"));
   plan.time_source = named(time, "source", kSources);
+  if (auto error = time.object("error"))
+    plan.error = StepError{.kind = error->text("kind").value_or(""),
+                           .runs = error->integer("runs").value_or(0),
+                           .mean = error->number("mean").value_or(0),
+                           .largest = error->number("largest").value_or(0)};
   ObjectReader cost = block(from, "cost");
   plan.gpu_hours_per_billion_tokens = cost.number("gpu_hours_per_billion_tokens");
   return plan;

@@ -22,6 +22,7 @@ struct FoundPlan {
   double tokens_per_second = 0;
   std::optional<double> gpu_hours_per_billion_tokens;
   Source time_source = Source::assumed;
+  std::optional<StepError> error;  ///< of such steps
 };
 
 /// The best plan with one axis at a neighbouring value.

@@ -111,6 +111,7 @@ Row machine_row(const MachineAnswer& a, std::size_t n, bool cheapest, bool whole
            words_of(overall(e.verdict)), count(a.plan.workload.micro_batch, Source::modelled),
            bytes(e.device.point, Source::modelled),
            bytes(e.usable_bytes, a.plan.cluster.gpu.usable_source), time(throughput(a)),
+           runs && timed(a) ? error_cell(e.time.error) : Cell(),
            time({c.gpu_hours_per_billion_tokens, Unit::gpu_hours, e.time.source}),
            money(c.per_billion_tokens.on_demand), money(c.per_billion_tokens.spot)}};
   row.marked = cheapest;
@@ -134,6 +135,7 @@ Table table_of_all(const Answers& all) {
                {"gpu_needed", true},
                {"usable", true},
                {"throughput", true},
+               {"step_error", true},
                {"gpu_hours", true},
                {"on_demand", true},
                {"spot", true}},

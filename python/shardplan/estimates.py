@@ -115,6 +115,13 @@ class Time(Record):
     #: Of an iteration whose rollout engine has GPUs of its own: what each group works and waits.
     gpu_groups: Optional[dict[str, Any]]
 
+    def a_step(self) -> str:
+        """Its seconds, and how far off such steps were at most."""
+        told = "error not known"
+        if self.error is not None:
+            told = f"such were off by {100 * abs(self.error['largest']):.0f} % at most"
+        return f"{self.step_seconds:.3g} s a step ({told})"
+
 
 class Cost(Record):
     """What the job costs, where a price or a number of tokens is known, and what it consumes."""
@@ -183,7 +190,7 @@ class Estimate(EstimateFields, Answer):
         of = "" if room.available_bytes is None else f" of {in_bytes(room.available_bytes)}"
         return (
             f"{word}: {self.model.name}, {in_bytes(room.needed_bytes)}{of} of each GPU, "
-            f"{self.time.step_seconds:.3g} s a step"
+            f"{self.time.a_step()}"
         )
 
     def rows(self) -> list[dict[str, Any]]:

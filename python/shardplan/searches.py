@@ -83,7 +83,7 @@ class Search(Answer):
         )
         estimate = self.best.estimate
         return (
-            f"{estimate.time.step_seconds:.3g} s a step, {in_bytes(estimate.peak_bytes)} of each "
+            f"{estimate.time.a_step()}, {in_bytes(estimate.peak_bytes)} of each "
             f"GPU: {chosen}; best of {self.candidates:,} by {self.objective}"
         )
 
@@ -95,6 +95,7 @@ class Search(Answer):
                 "fits": plan.estimate.fits,
                 "device_bytes": plan.estimate.peak_bytes,
                 "step_seconds": plan.estimate.time.step_seconds,
+                "step_error_largest": (plan.estimate.time.error or {}).get("largest"),
                 "tokens_per_second": plan.estimate.time.tokens_per_second,
                 "gpu_hours_per_billion_tokens": plan.cost.gpu_hours_per_billion_tokens,
             }

@@ -37,6 +37,8 @@ TEST(Api, EstimateHasTheNumbersOfItsJson) {
   EXPECT_EQ(e.allocated.point, peak["allocated"]["point"]);
   EXPECT_EQ(e.reserved.upper, peak["reserved"]["upper"]);
   EXPECT_EQ(e.time.step_seconds, json["time"]["step_seconds"]);
+  ASSERT_TRUE(e.time.error);
+  EXPECT_EQ(e.time.error->largest, json["time"]["error"]["largest"]);
   EXPECT_EQ(e.peak_phase, json["gpu"]["peak_phase"]);
 }
 

@@ -34,6 +34,9 @@ def test_search_is_the_programs_answer(program):
     assert found.best is not None and found.axes["strategy"] == ["ZeRO-2", "ZeRO-3"]
     assert len(found.rows()) == len(found.front) > 0
     assert found.rows()[0]["device_bytes"] == found.best.estimate.peak_bytes
+    error = found.best.estimate.time.error
+    assert error is not None and found.rows()[0]["step_error_largest"] == error["largest"]
+    assert f"{100 * abs(error['largest']):.0f} % at most" in found.headline()
 
 
 def test_every_job_of_the_repository_is_answered_alike(program, source):

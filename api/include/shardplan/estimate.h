@@ -37,6 +37,14 @@ struct Part {
   std::string source;               ///< "exact", "modelled", "calibrated" or "assumed"
 };
 
+/// How far off predicted steps of a kind were from measured ones, over what was measured.
+struct StepError {
+  std::string kind;  ///< "fsdp2", "deepspeed stage 3", ...
+  std::int64_t runs = 0;
+  double mean = 0;     ///< of the absolute errors
+  double largest = 0;  ///< signed: above 0 where the prediction was too long
+};
+
 /// Where a step's time goes. All are 0 where the rates of the GPU are not known.
 struct Time {
   double step_seconds = 0;
@@ -47,8 +55,9 @@ struct Time {
   double exposed_communication_seconds = 0;  ///< that no computation hides
   double exposed_copy_seconds = 0;           ///< to and from the host and NVMe
   double optimizer_seconds = 0;
-  double bubble_seconds = 0;  ///< waiting for other pipeline stages
-  double idle_seconds = 0;    ///< the GPU waits for the host
+  double bubble_seconds = 0;       ///< waiting for other pipeline stages
+  double idle_seconds = 0;         ///< the GPU waits for the host
+  std::optional<StepError> error;  ///< absent: no step of this kind was measured
 };
 
 /// The answer of `estimate`.

@@ -116,6 +116,21 @@ std::vector<StepError> read_step_errors(ObjectReader& o, const std::string& file
   return errors;
 }
 
+std::vector<Confirmed> read_confirmed(ObjectReader& o, const std::string& file) {
+  std::vector<Confirmed> confirmed;
+  const Json* list = o.array("confirmed");
+  if (list == nullptr) return confirmed;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    ObjectReader in((*list)[i], file, fmt::format("confirmed[{}]", i));
+    Confirmed one{.framework = in.text("framework").value_or(""), .features = {}};
+    if (const Json* features = in.array("features"))
+      one.features = features->get<std::vector<std::string>>();
+    in.finish();
+    confirmed.push_back(std::move(one));
+  }
+  return confirmed;
+}
+
 ScarceMargin read_scarce(ObjectReader& o) {
   ScarceMargin scarce;
   auto in = o.object("scarce");
@@ -162,6 +177,7 @@ Calibration read(const Json& json, const std::string& file) {
   c.margins = read_margins(o, file);
   c.scarce = read_scarce(o);
   c.step_errors = read_step_errors(o, file);
+  c.confirmed = read_confirmed(o, file);
   if (const Json* records = o.array("margin_records"))
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);

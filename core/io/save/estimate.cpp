@@ -94,11 +94,7 @@ Json time(const TimeEstimate& t) {
             {"hfu", t.hfu},
             {"speed_of_light_seconds", t.speed_of_light_seconds},
             {"source", name_of(t.source)}};
-  if (t.error)
-    json["error"] = {{"kind", t.error->kind},
-                     {"runs", t.error->runs},
-                     {"mean", t.error->mean},
-                     {"largest", t.error->largest}};
+  if (t.error) json["error"] = step_error_json(*t.error);
   if (t.generation) {
     json["prefill_seconds"] = t.generation->prefill_seconds;
     json["prefill_tokens_per_second"] = t.generation->prefill_tokens_per_second;
@@ -125,6 +121,11 @@ Json rlhf_models(const Rlhf& rlhf) {
 }
 
 }  // namespace
+
+Json step_error_json(const StepError& error) {
+  return {
+      {"kind", error.kind}, {"runs", error.runs}, {"mean", error.mean}, {"largest", error.largest}};
+}
 
 std::string_view name_of(LinkKind link) {
   switch (link) {

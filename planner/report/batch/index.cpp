@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "parallel/support.h"
 #include "questions/estimate_job.h"
 #include "render/describe.h"
 #include "report/batch/batch.h"
 #include "report/render/render.h"
+#include "report/sections/sections.h"
 #include "report/words.h"
 
 namespace shardplan::report {
@@ -30,7 +32,8 @@ Row row_of(std::size_t n, const BatchOutcome& outcome, const std::string& page) 
            e.host_per_node.total() > 0 ? Cell(bytes(e.host_per_node.total(), Source::modelled))
                                        : Cell(),
            time(seconds(e.time.step_seconds, e.time.source)),
-           time({e.time.tokens_per_second, Unit::tokens_per_second, e.time.source})}};
+           time({e.time.tokens_per_second, Unit::tokens_per_second, e.time.source}),
+           e.time.step_seconds > 0 ? error_cell(e.time.error) : Cell()}};
 }
 
 /// "tensor=8 pipeline=16", for programs.
@@ -86,7 +89,8 @@ Report index_report(const std::vector<BatchOutcome>& outcomes, const std::string
               {"usable", true},
               {"host_needed", true},
               {"step_time", true},
-              {"throughput", true}},
+              {"throughput", true},
+              {"step_error", true}},
              {}};
   Table broken{"broken", message("table.broken"), {{"job"}, {"error"}}, {}};
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -108,12 +112,12 @@ std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
       "gradient_accumulation,kind,degrees,verdict,limited_by,gpu_bytes,gpu_upper_bytes,gpu_usable_"
       "bytes,"
       "host_bytes_per_node,nvme_bytes_per_node,memory_source,step_seconds,tokens_per_second,mfu,"
-      "time_source,error\n";
+      "time_source,time_error_largest,error\n";
   const Messages english("en");
   for (const BatchOutcome& outcome : outcomes) {
     out += csv_field(outcome.name);
     if (!outcome.estimate) {
-      out += fmt::format("{:,>24}{}\n", "", csv_field(outcome.error));
+      out += fmt::format("{:,>25}{}\n", "", csv_field(outcome.error));
       continue;
     }
     const Plan& plan = outcome.job->plan;
@@ -121,7 +125,7 @@ std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
     const Estimate& e = *outcome.estimate;
     const auto number = [](double x, Unit unit) { return to_number({x, unit}); };
     out += fmt::format(
-        ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n",
+        ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n",
         csv_field(model_name(outcome.job->model)), e.parameters, csv_field(plan.cluster.label),
         plan.paid_gpus(), csv_field(english.text(framework_words(plan))), plan.precision.name,
         w.micro_batch, w.sequence_length, w.gradient_accumulation, name_of(w.kind),
@@ -129,7 +133,8 @@ std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
         e.device.upper, e.usable_bytes, e.host_per_node.total(), e.host_per_node.nvme,
         name_of(Source::modelled), number(e.time.step_seconds, Unit::seconds),
         number(e.time.tokens_per_second, Unit::tokens_per_second),
-        number(e.time.mfu, Unit::fraction), name_of(e.time.source));
+        number(e.time.mfu, Unit::fraction), name_of(e.time.source),
+        e.time.error ? number(std::abs(e.time.error->largest), Unit::fraction) : "");
   }
   return out;
 }

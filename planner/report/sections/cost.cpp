@@ -33,7 +33,7 @@ void add_upkeep(Rows& rows, const Cost& c, const Cluster& cluster, Source time) 
   const Source storage = cluster.checkpoint_storage->source;
   const Source failures = cluster.failures->counted_on.empty() ? Source::measured : Source::assumed;
   const Source both = weaker(weaker(storage, failures), time);
-  rows.add("checkpoint", bytes(u.saved.total().count(), Source::exact));
+  rows.add("checkpoint", bytes(u.saved.total().count(), Source::modelled));
   rows.add("files", Phrase{std::string(u.saved.files)});
   rows.add("storage",
            Quantity{cluster.checkpoint_storage->write_bandwidth, Unit::bytes_per_second, storage});

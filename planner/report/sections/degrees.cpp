@@ -111,7 +111,7 @@ Table stages_table(const Findings& f) {
     table.rows.push_back(
         {"stage_" + std::to_string(stage),
          {stages_of(f, e), count(e.rank), count(blocks_on(f, stage)),
-          count(passes_alive(plan, stage)), bytes(model_states(e), Source::exact),
+          count(passes_alive(plan, stage)), bytes(model_states(e), model_states_source(e)),
           bytes(e.breakdown[index_of(Category::activations)].at_peak, Source::modelled),
           bytes(e.device.point, Source::modelled), bytes(e.device.upper, Source::modelled)},
          {},

@@ -21,16 +21,17 @@ Table round_table(const Findings& f) {
   const auto add = [&](const char* id, const Quantity& value) {
     table.rows.push_back({id, {message(std::string("generation.") + id), value}});
   };
-  const std::int64_t weights = e.breakdown[index_of(Category::parameters)].resident;
-  if (weights > 0) add("weights", bytes(weights, Source::exact));
+  const CategoryLine& parameters = e.breakdown[index_of(Category::parameters)];
+  if (parameters.resident > 0) add("weights", bytes(parameters.resident, parameters.source));
   if (e.host_per_node.total() > 0)
     add("weights_on_host", bytes(e.host_per_node.total(), Source::modelled));
   const std::int64_t cache = full_cache_bytes(f.job.model, f.job.plan);
   if (cache > 0) {
     const std::int64_t tokens =
         checked_mul(w.micro_batch, w.sequence_length + w.generation.new_tokens);
-    add("cache", bytes(cache, Source::exact));
-    add("cache_of_token", bytes(cache / tokens, Source::exact));
+    const Source source = e.breakdown[index_of(Category::kv_cache)].source;
+    add("cache", bytes(cache, source));
+    add("cache_of_token", bytes(cache / tokens, source));
   } else {
     add("workspace", bytes(e.breakdown[index_of(Category::workspace)].at_peak, Source::modelled));
   }
@@ -43,7 +44,7 @@ Table round_table(const Findings& f) {
   return table;
 }
 
-Row row(const ContextCapacity& c, Source time) {
+Row row(const ContextCapacity& c, Source cache, Source time) {
   Row out{"prompt_" + std::to_string(c.prompt_length),
           {count(c.prompt_length), count(c.context)},
           {},
@@ -54,7 +55,7 @@ Row row(const ContextCapacity& c, Source time) {
     return out;
   }
   out.cells.push_back(count(*c.batch, Source::modelled));
-  out.cells.push_back(c.cache_bytes > 0 ? Cell(bytes(c.cache_bytes, Source::exact)) : Cell());
+  out.cells.push_back(c.cache_bytes > 0 ? Cell(bytes(c.cache_bytes, cache)) : Cell());
   out.cells.push_back(c.tokens_per_second > 0 ? Cell(rate(c.tokens_per_second, time)) : Cell());
   return out;
 }
@@ -71,7 +72,8 @@ Section generation_section(const Findings& f) {
                   {"throughput", true}},
                  {}};
   for (const ContextCapacity& c : f.capacities)
-    capacity.rows.push_back(row(c, f.estimate.time.source));
+    capacity.rows.push_back(
+        row(c, f.estimate.breakdown[index_of(Category::kv_cache)].source, f.estimate.time.source));
   return {"generation",
           {round_table(f), Paragraph{message("generation.capacity")}, std::move(capacity)}};
 }

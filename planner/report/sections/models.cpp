@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lowering/rlhf/lower.h"
+#include "render/estimate_text.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
 #include "save/estimate.h"
@@ -33,7 +34,7 @@ Table models_table(const Findings& f) {
          {words_of(role.kind), model_name(role.model),
           Quantity{role.model.parameter_count(), Unit::parameters}, message(use),
           framework_words(role.plan.framework), message("idle." + std::string(name_of(role.idle))),
-          bytes(states->bytes, Source::exact)}});
+          bytes(states->bytes, model_states_source(f.estimate))}});
   }
   return table;
 }

@@ -26,6 +26,7 @@ Row plan_row(std::string id, const FoundPlan& plan, Cell name,
   const auto timed = [&](Quantity q) { return plan.step_seconds > 0 ? Cell(q) : Cell(); };
   row.cells.push_back(timed({plan.tokens_per_second, Unit::tokens_per_second, plan.time_source}));
   row.cells.push_back(timed(seconds(plan.step_seconds, plan.time_source)));
+  row.cells.push_back(plan.step_seconds > 0 ? error_cell(plan.error) : Cell());
   row.cells.push_back(bytes(plan.device, Source::modelled));
   row.cells.push_back(bytes(plan.device_upper, Source::modelled));
   row.cells.push_back(plan.host > 0 ? Cell(bytes(plan.host, Source::modelled)) : Cell());
@@ -43,6 +44,7 @@ Table plan_table(std::string id, Text caption, const FoundSearch& s,
     table.columns.push_back({s.axes[axis], false, Phrase{axis_head(s.axes[axis])}});
   table.columns.insert(table.columns.end(), {{"throughput", true},
                                              {"step_time", true},
+                                             {"step_error", true},
                                              {"gpu_needed", true},
                                              {"upper", true},
                                              {"host_needed", true},

@@ -40,4 +40,7 @@ Text price_words(const ListPrice& price);
 /// Money of a cost: dollars where the price is a list's.
 Cell money_cell(const Cost& cost, const std::optional<double>& amount);
 
+/// The largest error of steps of a kind, beside their time; empty where none was measured.
+Cell error_cell(const std::optional<StepError>& error);
+
 }  // namespace shardplan::report

@@ -27,8 +27,10 @@ Row generation_row(const std::string& id, const Alternative& a, const Model& mod
   return {id,
           {Phrase{a.name}, words_of(overall(e.verdict)), bytes(e.device.point, Source::modelled),
            bytes(e.device.upper, Source::modelled),
-           bytes_or_nothing(e.breakdown[index_of(Category::parameters)].resident, Source::exact),
-           bytes_or_nothing(full_cache_bytes(model, a.plan), Source::exact),
+           bytes_or_nothing(e.breakdown[index_of(Category::parameters)].resident,
+                            e.breakdown[index_of(Category::parameters)].source),
+           bytes_or_nothing(full_cache_bytes(model, a.plan),
+                            e.breakdown[index_of(Category::kv_cache)].source),
            bytes_or_nothing(e.host_per_node.total(), Source::modelled),
            g ? Cell(seconds(g->prefill_seconds, e.time.source)) : Cell(),
            g ? rate(g->decode_tokens_per_second) : Cell()},
@@ -44,7 +46,7 @@ std::vector<Column> columns_of(const Job& job) {
   if (job.plan.workload.kind == WorkKind::inference)
     add({"weights", "cache", "host_needed", "first_token", "throughput"});
   else
-    add({"states", "host_needed", "nvme_needed", "sent", "step_time"});
+    add({"states", "host_needed", "nvme_needed", "sent", "step_time", "step_error"});
   return columns;
 }
 
@@ -52,11 +54,12 @@ Row row(const std::string& id, const Alternative& a) {
   const Estimate& e = a.estimate;
   return {id,
           {Phrase{a.name}, words_of(overall(e.verdict)), bytes(e.device.point, Source::modelled),
-           bytes(e.device.upper, Source::modelled), bytes(model_states(e), Source::exact),
+           bytes(e.device.upper, Source::modelled), bytes(model_states(e), model_states_source(e)),
            bytes_or_nothing(e.host_per_node.total(), Source::modelled),
            bytes_or_nothing(e.host_per_node.nvme, Source::modelled),
            bytes_or_nothing(sent(e, LinkKind::gpu), Source::modelled),
-           e.time.step_seconds > 0 ? Cell(seconds(e.time.step_seconds, e.time.source)) : Cell()},
+           e.time.step_seconds > 0 ? Cell(seconds(e.time.step_seconds, e.time.source)) : Cell(),
+           e.time.step_seconds > 0 ? error_cell(e.time.error) : Cell()},
           {},
           a.is_current};
 }

@@ -79,6 +79,11 @@ Chart figure(const TimeEstimate& t) {
 
 }  // namespace
 
+Cell error_cell(const std::optional<StepError>& error) {
+  if (!error) return {};
+  return Quantity{std::abs(error->largest), Unit::fraction, Source::measured};
+}
+
 Table time_table(const TimeEstimate& t) {
   Table table{
       "time", message("table.time_" + whole(t)), {{"part"}, {"value", true}, {"share", true}}, {}};

@@ -267,5 +267,18 @@ TEST(CostLines, ListPricesAreSaidOnlyWhereARunIsAsked) {
   EXPECT_THAT(bad.err, AllOf(HasSubstr("--tokens"), HasSubstr("many")));
 }
 
+/// Plain PyTorch keeps 8 B parameters' states on the GPU, where they do not fit.
+TEST(Search, OfOneGpuTriesOffloadsWhereNothingElseFits) {
+  const std::vector<std::string> asked{"search", "llama-3.1-8b",     "1xH100", "--micro-batches",
+                                       "1",      "--checkpointings", "full",   "--reduce-buckets",
+                                       "5e7"};
+  const Finished f = run_program(SHARDPLAN_PROGRAM, asked);
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, AllOf(HasSubstr("optimizer on the host"), HasSubstr("DeepSpeed")));
+  std::vector<std::string> said = asked;
+  said.insert(said.end(), {"--framework", "single"});
+  EXPECT_EQ(run_program(SHARDPLAN_PROGRAM, said).exit_code, 4);
+}
+
 }  // namespace
 }  // namespace shardplan::search_cli_test

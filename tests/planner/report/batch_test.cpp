@@ -115,7 +115,7 @@ TEST(BatchCsv, HasAFieldForEveryColumnInEveryRow) {
   std::string line;
   std::size_t rows = 0;
   while (std::getline(lines, line)) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 24) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 25) << line;
     ++rows;
   }
   EXPECT_EQ(rows, 3U);

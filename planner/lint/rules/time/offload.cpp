@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "base/format.h"
 #include "lint/rules/time/family.h"
 
@@ -27,9 +29,13 @@ PricedRule offload() {
             if (host < kMost) return;
             const auto without = without_offload(s.job);
             if (without && without->price.fits) return;  // it is not needed, which says more
+            const std::string whole = format_seconds(t.step_seconds);
             report(block,
-                   say("{} of a step of {} goes to copies and the CPU's update", percent(host),
-                       format_seconds(t.step_seconds)),
+                   t.error ? say("{} of a step of {} goes to copies and the CPU's update; such "
+                                 "steps were off by {} at most",
+                                 percent(host), whole, percent(std::abs(t.error->largest)))
+                           : say("{} of a step of {} goes to copies and the CPU's update",
+                                 percent(host), whole),
                    "more accumulation, or less offload");
           },
   };
