@@ -74,6 +74,7 @@ class Trace {
   // Forward.
   void forward(std::size_t i);
   void each_element(std::size_t i);
+  bool adds_bias(const Op& op, const std::array<NodeId, 3>& in) const;
   void norm(std::size_t i);
   void softmax(std::size_t i);
   void attention(std::size_t i);

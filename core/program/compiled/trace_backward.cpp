@@ -87,10 +87,12 @@ void Trace::spread_backward(std::size_t i, NodeId g) {
     const std::int64_t own = count(op.in[k]);
     const std::int64_t given = graph.at(g).elements;
     NodeId result = g;
-    if (own < given && op.kind != OpKind::cat)
+    if (own < given && op.kind != OpKind::cat) {
       result = summed_to(g, own, type);
-    else if (own != given || !same)
+      graph.at(result).alone = view_.extent_of(op.in[k]).scale == Scale::one;  // a bias
+    } else if (own != given || !same) {
       result = pointwise({g}, own, type);
+    }
     give(i, k, result);
   }
   if (op.kind != OpKind::cat) return;
