@@ -183,9 +183,11 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
       (in.leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
-  // Without autocast accelerate does not wrap the model, and nobody holds what it returns.
-  options.frees_returned = plan.trainer->frees_outputs || !plan.autocasts_forward() ||
-                           options.ends_apart || options.loss_apart;
+  // Without autocast accelerate does not wrap the model, and nobody holds what it returns. Of
+  // engines' own types that is not known.
+  const bool bare = framework.under_trainer == UnderTrainer::autocast && !plan.autocasts_forward();
+  options.frees_returned =
+      plan.trainer->frees_outputs || bare || options.ends_apart || options.loss_apart;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
   options.output_again = in.feeds_checkpoint;

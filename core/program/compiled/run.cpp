@@ -26,7 +26,6 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .product_balance = options_.product_balance,
           .eager_tables = model.facts.breaks_between_layers,
           .input_again = options_.input_again,
-          .draws_again = options_.draws_again,
           .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart))};
 }
 

@@ -38,8 +38,6 @@ struct TraceOptions {
   bool eager_tables = false;
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
-  /// TapeOptions::draws_again.
-  bool draws_again = false;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
   bool widens = false;
 };
@@ -112,7 +110,7 @@ class Trace {
   std::int64_t padded_row(std::size_t i) const;
   /// Both products of a linear's backward read copies of its gradient with longer rows.
   bool copies_gradient(std::size_t i) const;
-  bool copies_one_by_one(std::size_t i) const;
+  bool copies_for_input(std::size_t i) const;
   ProductSize product_size(std::size_t i) const;
   std::int64_t padded_weight(std::size_t i) const;
   NodeId padded_copy(std::size_t i, NodeId g);

@@ -211,8 +211,9 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (pads) graph.at(g).realized = true;
   const NodeId turned = pads && weight_grad ? padded_copy(i, g) : g;
   const NodeId rows = pads && input_grad ? padded_copy(i, g) : g;
-  const bool later = !pads && copies_one_by_one(i);
-  const auto for_input = [&] { return input_product(i, later ? padded_copy(i, g) : rows); };
+  const auto for_input = [&] {
+    return input_product(i, copies_for_input(i) ? padded_copy(i, g) : rows);
+  };
   // torchao's function multiplies for the input first (float8/float8_linear.py, backward); in
   // graphs of single blocks with scales of rows the weight's product stands before it. So does
   // autograd where a bias is added, whose gradient it sums last (AddmmBackward0).
@@ -249,7 +250,7 @@ NodeId Trace::input_product(std::size_t i, NodeId g) {
   if (op.bias != kNone && copies_gradient(i))
     graph.at(made).workspace =
         view_.casts_weight(op) && !options_.tied.stays ? 0 : padded_weight(i);
-  else if (op.bias != kNone && !copies_one_by_one(i))
+  else if (op.bias != kNone && !copies_for_input(i))
     graph.at(made).workspace = (view_.casts_weight(op) ? 0 : padded_weight(i)) +
                                padded_row(i) * size_of(graph.at(sides_[i][0]).type) *
                                    (count(op.out) / view_.parameter(op.weight).shape.front());
@@ -281,18 +282,17 @@ std::int64_t Trace::padded_row(std::size_t i) const {
 
 bool Trace::copies_gradient(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
-  const bool wide = size_of(graph.at(sides_[i][0]).type) > 2;
-  const bool together =
-      wide || both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
-  return padded_row(i) > 0 && together && !copies_one_by_one(i);
+  const bool low = size_of(graph.at(sides_[i][0]).type) <= 2;
+  return padded_row(i) > 0 && low &&
+         both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
 }
 
-/// In fp32 both products take a copy: of one gradient at once, where a kernel makes it; each when
-/// it is made, where another graph has made it, or where drawing again lets nothing move. From
-/// DistilBERT; GPT-2, and RoBERTa and ELECTRA with checkpoints.
-bool Trace::copies_one_by_one(std::size_t i) const {
-  const bool wide = size_of(graph.at(sides_[i][0]).type) > 2;
-  return padded_row(i) > 0 && wide && (options_.loss_apart || options_.draws_again);
+/// Of fp32 the product for the input alone reads a copy with longer rows. Inductor takes that one
+/// for free, as a kernel may write it at once; the weight's product reads the gradient turned,
+/// whose copy is timed with it (pad_mm.py, should_exclude_padding_time). So did seven of nine runs;
+/// beside other runs timings differ.
+bool Trace::copies_for_input(std::size_t i) const {
+  return padded_row(i) > 0 && size_of(graph.at(sides_[i][0]).type) > 2;
 }
 
 ProductSize Trace::product_size(std::size_t i) const {
