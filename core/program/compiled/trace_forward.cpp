@@ -69,8 +69,10 @@ void Trace::forward(std::size_t i) {
 bool Trace::adds_bias(const Op& op, const std::array<NodeId, 3>& in) const {
   if (op.kind != OpKind::add || in[1] == kNone) return false;
   const Node &product = graph.at(in[0]), &bias = graph.at(in[1]);
-  return product.kind == NodeKind::product && bias.kind == NodeKind::input && bias.resident &&
-         product.type == bias.type && bias.elements < product.elements;
+  if (product.kind != NodeKind::product || product.op == kNone) return false;
+  const Op& linear = view_.graph().ops()[static_cast<std::size_t>(product.op)];
+  return linear.weight != kNone && bias.kind == NodeKind::input && product.type == bias.type &&
+         bias.elements == view_.parameter(linear.weight).shape.front();
 }
 
 void Trace::each_element(std::size_t i) {
