@@ -9,6 +9,7 @@
 #include "lowering/pipeline/stages.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
+#include "program/compiled/guards.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
 
@@ -182,7 +183,11 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
       (in.leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
-  options.frees_returned = plan.trainer->frees_outputs || options.ends_apart || options.loss_apart;
+  // Without autocast accelerate does not wrap the model, and nobody holds what it returns. Of
+  // engines' own types that is not known.
+  const bool bare = framework.under_trainer == UnderTrainer::autocast && !plan.autocasts_forward();
+  options.frees_returned =
+      plan.trainer->frees_outputs || bare || options.ends_apart || options.loss_apart;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
   options.output_again = in.feeds_checkpoint;
@@ -190,6 +195,9 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
                         plan.recomputes_blocks() && draws_in_blocks(model);
   options.product_again = in.again != nullptr && has_untagged_products(model, *in.again);
   options.shared_trains = in.shared_trains;
+  const bool one_frame =
+      plan.compiles_whole() && !model.facts.breaks_between_layers && !breaks_in_layers(model, plan);
+  options.guards = compiled::guards_before(model, segment, !one_frame);
   return options;
 }
 

@@ -253,6 +253,8 @@ struct TapeOptions {
   /// Weights are cast to fewer bits once a step and stay so beyond the tape, an input once for all
   /// linears that read it (Megatron-LM, whose modules are Transformer Engine's).
   bool casts_once = false;
+  /// Of a compiled segment: adapters whose modules Dynamo checks where its forward pass begins.
+  std::int32_t guards = 0;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
   /// An eager segment of a compiled model, which has traced the causal mask: attention is given

@@ -120,6 +120,22 @@ TEST(CompiledReplay, AgreesWithInductorOverFamiliesWithAdapters) {
   EXPECT_EQ(replays.size(), 8U);
 }
 
+/// What a draw of small steps met: relu behind adapters, a bias that autocast does not reach,
+/// attention written out, a tied head of aligned words whose loss is a graph of its own.
+TEST(CompiledReplay, AgreesWithInductorOverWhatADrawMet) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("drawn.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_GT(errors.kept, -0.009);
+    EXPECT_LT(errors.kept, 0.008);
+    EXPECT_NEAR(errors.forward, 0, 0.004);
+    EXPECT_NEAR(errors.peak, 0, 0.0045);
+  }
+  EXPECT_EQ(replays.size(), 5U);
+}
+
 /// Logits that are capped, and cast inside of the graph.
 TEST(CompiledReplay, KeepsWhatATrainersRunOfGemma2Keeps) {
   const HardwareCatalog hardware = load_hardware_catalog();

@@ -126,8 +126,29 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsDrawnAThirdTime) {
   for (const Record& r : records_asked_for({"drawn_third_1gpu"}).records)
     (r.job.plan.compiles_whole() ? compiled : known).add(r);
   expect_within(known, 19, 0.035, 0.2);
-  // OPT with adapters is 4.4 % too high, RoBERTa in fp32 2.8.
-  expect_within(compiled, 19, 0.56, 4.41);
+  // OPT with adapters was 4.4 % too high until a relu kept bits, RoBERTa in fp32 2.8.
+  expect_within(compiled, 19, 0.2, 0.59);
+}
+
+/// Beside fifteen other runs on the GPU both products of an unaligned head timed faster with copies
+/// of the gradient; in nine such runs in fp32, and in those alone, one did.
+bool timed_otherwise(const Record& r) {
+  for (const char* name : {"distilbert-base-uncased-3-layers-compile-fp32-b12-s512",
+                           "distilroberta-base-3-layers-compile-fp32-ckpt-b8-s384",
+                           "xlm-roberta-base-3-layers-compile-autocast-ckpt-every2-b6-s512"})
+    if (r.name.ends_with(name)) return true;
+  return false;
+}
+
+// Three to six layers each, so that what is missed in a layer shows. As predicted GPT-2 in CUDA
+// graphs was 82 % too high, seven in fp32 -13.6 to +14 % off, Falcon with adapters -3.4.
+TEST(TrainerRecords, HoldsThePeaksOfSmallCompiledSteps) {
+  PeakErrors known, timed;
+  for (const Record& r :
+       records_asked_for({"compiled_small_h200", "compiled_small_more_h200"}).records)
+    (timed_otherwise(r) ? timed : known).add(r);
+  expect_within(known, 56, 0.27, 2.48);
+  expect_within(timed, 3, 14.9, 17.7);
 }
 
 // Eager and DeepSpeed steps, drawn. As predicted GPT-Neo was 0.63 % too low (masks in its class).

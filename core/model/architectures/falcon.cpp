@@ -2,6 +2,7 @@
 // rotary embeddings, parallel or not) and new_decoder_architecture (grouped heads). Every layer is
 // given an explicit mask, so the fused attention is never the flash kernel.
 #include "model/architectures/architectures.h"
+#include "model/layers/adapters.h"
 #include "model/layers/attention.h"
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
@@ -75,6 +76,22 @@ FalconLayer register_falcon_layers(ModelBuilder& m, const FalconConfig& c) {
   return l;
 }
 
+/// FalconLinear adds its bias behind the product, to which autocast does not reach: of fp32 weights
+/// the sum is in fp32. bitsandbytes puts its own linear there.
+ValueId apply_falcon(Graph& g, const LinearModule& m, ValueId x) {
+  if (m.bias == kNone || m.by_bitsandbytes || m.widened) return apply(g, m, x);
+  LinearModule bare = m;
+  bare.bias = kNone;
+  bare.lora.reset();
+  const ValueId product = apply(g, bare, x);
+  Op op{OpKind::parameter};
+  op.module = m.module;
+  op.weight = m.bias;
+  const ValueId bias = g.view(g.op(op, {m.out, Scale::one}), g.value(product).extent);
+  const ValueId y = g.map(OpKind::add, product, bias);
+  return m.lora ? add_adapters(g, m, x, y) : y;
+}
+
 /// With ALiBi the mask is additive, for every head, and shared; without, each layer's attention
 /// converts a boolean one.
 void share_positions(ModelBuilder& m, const FalconConfig& c, FalconLayer& l) {
@@ -127,19 +144,19 @@ FalconAttention falcon_attention(Graph& g, const FalconConfig& c, const FalconLa
 ValueId falcon_layer(Graph& g, const FalconConfig& c, const FalconLayer& l, ValueId x) {
   const ValueId n1 = layer_norm(g, l.attention_norm, x);
   const ValueId n2 = c.two_norms ? layer_norm(g, l.mlp_norm, x) : n1;
-  const ValueId fused = apply(g, l.qkv, n1);
+  const ValueId fused = apply_falcon(g, l.qkv, n1);
   const FalconAttention a = falcon_attention(g, c, l, fused);
-  const ValueId attended = apply(g, l.dense, a.mixed);
+  const ValueId attended = apply_falcon(g, l.dense, a.mixed);
   for (const ValueId local : {n1, fused, a.queries}) g.hold(local, attended);
   if (c.parallel) {
-    const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
-    const ValueId both = g.map(OpKind::add, apply(g, l.down, inner), attended);
+    const ValueId inner = activate(g, l.activation, apply_falcon(g, l.up, n2));
+    const ValueId both = g.map(OpKind::add, apply_falcon(g, l.down, inner), attended);
     return g.map(OpKind::add, x, dropout(g, both, c.hidden_dropout));
   }
   const ValueId middle = g.map(OpKind::add, x, dropout(g, attended, c.attention_dropout));
   const ValueId inner =
-      activate(g, l.activation, apply(g, l.up, layer_norm(g, l.mlp_norm, middle)));
-  const ValueId delta = dropout(g, apply(g, l.down, inner), c.hidden_dropout);
+      activate(g, l.activation, apply_falcon(g, l.up, layer_norm(g, l.mlp_norm, middle)));
+  const ValueId delta = dropout(g, apply_falcon(g, l.down, inner), c.hidden_dropout);
   return g.map(OpKind::add, middle, delta);
 }
 

@@ -61,7 +61,9 @@ void CompiledRun::end_backward() {
   if (trace_.returned != kNone && !options_.frees_returned) hold_to_end(trace_.returned);
   if (const NodeId given = trace_.returned_gradient; given != kNone)
     options_.graph_parts == nullptr ? hold_to_end(given) : drop(given);
-  for (const NodeId id : trace_.held_for_table) hold_to_end(id);
+  // Of an aligned head, or one in fp32, the gradient that waits for the table is that one.
+  for (const NodeId id : trace_.held_for_table)
+    if (id != trace_.returned_gradient) hold_to_end(id);
   if (trace_.input_gradient == kNone) return;
   StorageId& gradient = storage_[at(trace_.input_gradient)];
   if (trace_.input_gradient == trace_.tangent) {  // handed on under a name of this pass

@@ -160,9 +160,12 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
     double bytes = static_cast<double>(unit.workspace);
     for (const NodeId id : unit.reads) bytes += moved(graph.at(id));
     for (const NodeId id : unit.writes) bytes += moved(graph.at(id));
-    const KernelKind kind = made.kind == NodeKind::scatter ? KernelKind::embedding_backward
-                            : unit.reduces                 ? KernelKind::triton_reduction
-                                                           : KernelKind::triton_pointwise;
+    const bool scatters = std::any_of(unit.writes.begin(), unit.writes.end(), [&](NodeId id) {
+      return graph.at(id).kind == NodeKind::scatter;
+    });
+    const KernelKind kind = scatters       ? KernelKind::embedding_backward
+                            : unit.reduces ? KernelKind::triton_reduction
+                                           : KernelKind::triton_pointwise;
     list.add(tape::memory_kernel(kind, Issue::nested, made.type, bytes,
                                  static_cast<double>(unit.span) + divided(graph, unit)));
     if (const auto further = second_reductions(graph, unit)) list.add(*further);

@@ -29,17 +29,10 @@ inline bool may_be_padded(const ProductSize& p, double balance) {
 
 /// Whether both products that read a gradient of such rows take a copy with longer ones: of a
 /// network's head without a bias, or where rows are odd, so that not even two elements are read at
-/// once. From runs of Llama, Granite, GPT-2, RoBERTa (odd) and BERT (even, with a bias: only the
-/// product for the input takes one).
+/// once. In 16 bits, from runs of Llama, Granite, GPT-2, RoBERTa (odd) and BERT (even, with a bias:
+/// only the product for the input takes one).
 inline bool both_take_copies(std::int64_t columns, bool has_bias) {
   return !has_bias || columns % 2 != 0;
-}
-
-/// Whether a product that reads a gradient of such rows is faster with a copy of it. Of fp32 the
-/// copy costs more than it spares: seen with RoBERTa in TF32 on an H200, whose forward pass has a
-/// copy of the weight alone.
-constexpr bool copies_gradients(DType type) {
-  return size_of(type) <= 2;
 }
 
 /// Elements from row to row of what a kernel of Inductor's writes

@@ -26,8 +26,7 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .product_balance = options_.product_balance,
           .eager_tables = model.facts.breaks_between_layers,
           .input_again = options_.input_again,
-          .widens = widens && (!together || !options_.ends_apart) &&
-                    (!together || records() || !options_.loss_apart)};
+          .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart))};
 }
 
 void CompiledRun::run() {
@@ -92,7 +91,7 @@ void CompiledRun::keep_shared() {
 
 void CompiledRun::forward() {
   begin_pass();
-  writer_.launch(guards_of_adapters(view_));
+  if (options_.guards > 0) writer_.launch(guards(options_.guards));
   want(trace_.output);
   want(trace_.returned);
   want(trace_.passed);
@@ -128,7 +127,8 @@ void CompiledRun::copy_returned() {
     return made;
   };
   const bool widens = view_.graph().widens_outputs() && returned.type != DType::f32;
-  const Stream traced = options_.ends_apart ? options_.pool : Stream::compute;
+  const bool apart = options_.ends_apart || options_.loss_apart;
+  const Stream traced = apart ? options_.pool : Stream::compute;
   const StorageId wide = widens ? copy(DType::f32, traced) : kExternal;
   if (view_.graph().clones_outputs())
     storages_.unref(copy(widens ? DType::f32 : returned.type, Stream::compute));

@@ -72,6 +72,7 @@ class Trace {
   // Forward.
   void forward(std::size_t i);
   void each_element(std::size_t i);
+  bool adds_bias(const Op& op, const std::array<NodeId, 3>& in) const;
   void norm(std::size_t i);
   void softmax(std::size_t i);
   void attention(std::size_t i);
@@ -109,6 +110,7 @@ class Trace {
   std::int64_t padded_row(std::size_t i) const;
   /// Both products of a linear's backward read copies of its gradient with longer rows.
   bool copies_gradient(std::size_t i) const;
+  bool copies_for_input(std::size_t i) const;
   ProductSize product_size(std::size_t i) const;
   std::int64_t padded_weight(std::size_t i) const;
   NodeId padded_copy(std::size_t i, NodeId g);

@@ -65,10 +65,24 @@ void Trace::forward(std::size_t i) {
   }
 }
 
+/// A bias behind a product of its type is one call with it (addmm).
+bool Trace::adds_bias(const Op& op, const std::array<NodeId, 3>& in) const {
+  if (op.kind != OpKind::add || in[1] == kNone) return false;
+  const Node &product = graph.at(in[0]), &bias = graph.at(in[1]);
+  if (product.kind != NodeKind::product || product.op == kNone) return false;
+  const Op& linear = view_.graph().ops()[static_cast<std::size_t>(product.op)];
+  return linear.weight != kNone && bias.kind == NodeKind::input && product.type == bias.type &&
+         bias.elements == view_.parameter(linear.weight).shape.front();
+}
+
 void Trace::each_element(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   std::array<NodeId, 3> in{kNone, kNone, kNone};
   for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) in[k] = read(i, k);
+  if (adds_bias(op, in)) {
+    of(op.out) = in[0];
+    return;
+  }
   of(op.out) = pointwise({in[0], in[1], in[2]}, count(op.out), view_.state(op.out).dtype);
   graph.at(of(op.out)).untagged = op.own_function;
 }
@@ -162,9 +176,12 @@ void Trace::attention(std::size_t i) {
   sides_[i][1] = bias;
   const auto [q, k, v] = reads_[i];
   of(op.out) = add(NodeKind::attention, {q, k, v, bias}, count(op.out), view_.state(op.out).dtype);
-  // The result lies as the queries do; put together from two parts, those lie head by head.
+  // The result lies as the queries do; put together from two parts, those lie head by head. The
+  // kernel that fp32 takes writes token by token (_scaled_dot_product_efficient_attention).
+  const bool as_queries = view_.state(op.out).dtype != DType::f32;
   for (const Op& maker : view_.graph().ops())
-    if (maker.out == op.in[0]) graph.at(of(op.out)).by_heads = maker.kind == OpKind::cat;
+    if (maker.out == op.in[0])
+      graph.at(of(op.out)).by_heads = as_queries && maker.kind == OpKind::cat;
   // The log-sum-exp is a second result of the call.
   sides_[i][0] =
       add(NodeKind::attention, {of(op.out)}, elements(op.side, view_.sizes()), DType::f32);

@@ -30,7 +30,8 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const auto as_large = [&](NodeId id) {
     return std::find_if(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
-      return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
+      const bool own = node(made).gradient_of == kNone && node(made).kind != NodeKind::scatter;
+      return own && bytes_of(made) == bytes_of(id);
     });
   };
   const auto fits = [&](NodeId id) {

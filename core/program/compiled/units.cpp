@@ -20,7 +20,7 @@ class UnitBuilder {
     for (const NodeId id : pass.order) {
       const Node& node = graph.at(id);
       stored_[at(id)] = stored_[at(id)] || is_stored(id);
-      const bool whole = traits_of(node.kind).call || node.kind == NodeKind::scatter;
+      const bool whole = is_call(node);
       for (std::size_t k = 0; k < node.inputs; ++k)
         if (whole || graph.at(node.in[k]).part != node.part) stored_[at(node.in[k])] = true;
     }
@@ -39,6 +39,10 @@ class UnitBuilder {
     const Node& node = graph_.at(id);
     return pass_.wanted[at(id)] || node.realized || node.gradient_of != kNone ||
            (node.kind != NodeKind::pointwise && node.kind != NodeKind::lookup);
+  }
+  /// Also what autograd scatters itself.
+  static bool is_call(const Node& node) {
+    return traits_of(node.kind).call || (node.kind == NodeKind::scatter && node.realized);
   }
   void collect_reads(NodeId id, std::vector<NodeId>& reads) const;
   std::int64_t span_of(NodeId id) const;
@@ -72,11 +76,17 @@ void UnitBuilder::collect_reads(NodeId id, std::vector<NodeId>& reads) const {
 
 std::int64_t UnitBuilder::span_of(NodeId id) const {
   const Node& node = graph_.at(id);
-  std::int64_t span = node.elements;
-  if (node.kind == NodeKind::reduction)
+  // A scatter goes over what it adds.
+  std::int64_t span = node.kind == NodeKind::scatter ? 0 : node.elements;
+  if (node.kind == NodeKind::reduction || node.kind == NodeKind::scatter)
     for (std::size_t k = 0; k < node.inputs; ++k)
       span = std::max(span, graph_.at(node.in[k]).elements);
   return span;
+}
+
+/// What reads it waits for the whole kernel.
+bool takes_all(const Node& node) {
+  return node.across || node.kind == NodeKind::scatter;
 }
 
 bool contains(const std::vector<NodeId>& list, NodeId id) {
@@ -99,7 +109,7 @@ void UnitBuilder::meet(NodeId id, std::size_t unit) {
 void UnitBuilder::add(NodeId id) {
   const Node& node = graph_.at(id);
   Unit unit;
-  unit.call = traits_of(node.kind).call || node.kind == NodeKind::scatter;
+  unit.call = is_call(node);
   unit.reduces = node.kind == NodeKind::reduction;
   unit.part = node.part;
   unit.span = span_of(id);
@@ -130,7 +140,7 @@ std::size_t UnitBuilder::home_of(const Unit& unit) const {
   std::size_t first = 0;
   for (const NodeId read : unit.reads)
     if (computed_[at(read)])
-      first = std::max(first, made_in_[at(read)] + (graph_.at(read).across ? 1U : 0U));
+      first = std::max(first, made_in_[at(read)] + (takes_all(graph_.at(read)) ? 1U : 0U));
   const bool across = graph_.at(unit.writes.front()).across;
   const auto alike = [&](std::size_t u) { return across && units_[u].reduces; };
   std::size_t home = units_.size();

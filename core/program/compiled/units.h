@@ -29,7 +29,8 @@ std::vector<NodeId> order_of(const JointGraph& graph, const Pass& pass);
 
 /// Values of pointwise nodes are computed inside of the kernels that read them, unless a call reads
 /// them or they are wanted (torch/_inductor/ir.py, Pointwise and StorageBox). What goes over
-/// as many elements and has something in common is one kernel (torch/_inductor/scheduler.py).
+/// as many elements and has something in common is one kernel (torch/_inductor/scheduler.py). So is
+/// what is scattered with what makes it: the tensor of zeros that it is added to is there before.
 std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass);
 
 /// Bytes: the most that is there beyond what the pass begins with, where each tensor goes when the

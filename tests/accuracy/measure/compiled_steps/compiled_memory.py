@@ -71,7 +71,8 @@ ANSWERS = {torch.ops.aten._local_scalar_dense.default: 1, torch.ops.aten.equal.d
 def _watched(mode, func, types, args=(), kwargs=None):
     memory = getattr(mode, "memory", None)
     if memory and func in ANSWERS:
-        return ANSWERS[func]
+        # Comparisons do not hold: OPT leaves out the layers whose random number is below a chance of 0.
+        return False if args[0].dtype == torch.bool else ANSWERS[func]
     if memory and func.namespace == "bitsandbytes" and func._opname in EIGHT_BITS:
         with mode:
             return EIGHT_BITS[func._opname](*args)

@@ -129,9 +129,16 @@ def compiled(case, model, compiler):
 
 @contextlib.contextmanager
 def numbers_on_stand_in():
-    """torch.tensor would fill a number in on the GPU; Liger's loss compares its gradient with one."""
+    """torch.tensor would fill a number in on the GPU; Liger's loss compares its gradient with one, and masks of
+    attention that is written out are made of zeros."""
     real = torch.tensor
-    torch.tensor = lambda number, device: torch.full((), number, device=device)
+
+    def made(value, device=None, dtype=None, **rest):
+        if isinstance(value, (int, float)):
+            return torch.full((), value, device=device, dtype=dtype)
+        return real(value, device=device, dtype=dtype, **rest)
+
+    torch.tensor = made
     try:
         yield
     finally:
@@ -152,7 +159,7 @@ def run_step(model, batch, memory, launches, whole):
                        phase + "_kernels": dict(launches)})
 
     begin()
-    with memory:
+    with memory, numbers_on_stand_in():
         output = model(**batch)
     # The logits of a model in one graph live until the backward pass is over, as measured with HF Trainer on GPUs; a
     # copy in fp32 does not.

@@ -40,12 +40,17 @@ def in_eight_bits(model):
     model.is_loaded_in_8bit = True
 
 
+def every_linear(targets):
+    """peft's word for every linear layer stands alone."""
+    return targets[0] if targets == ["all-linear"] else targets
+
+
 def with_adapters(model, lora):
     from peft import LoraConfig, get_peft_model
 
     with torch.device("meta"):
         return get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM",
-                                                target_modules=lora["targets"]))
+                                                target_modules=every_linear(lora["targets"])))
 
 
 def pack(model, memory):
