@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "estimate/generation.h"
 #include "estimate/handover_time.h"
 #include "estimate/iterations.h"
+#include "estimate/judge_time.h"
 #include "estimate/nccl_memory.h"
 #include "estimate/rollout_time.h"
 #include "lowering/lower.h"
@@ -54,6 +56,22 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase, double times 
   sum.phases.back().seconds += times * part.step_seconds;
 }
 
+/// How long the trainer waits for answers that come to it while others are made: each update begins
+/// when the one before has ended and its answers are there (verl, experimental/fully_async_policy/
+/// fully_async_trainer.py, _get_samples_from_queue, with a staleness_threshold of 0).
+double waits_for_stream(const RolloutTime& rollout, double passes, std::int64_t updates) {
+  const double all = rollout.answers.step_seconds;
+  const auto count = static_cast<double>(updates);
+  double now = 0;
+  for (std::int64_t i = 1; i <= updates; ++i) {
+    const double share = static_cast<double>(i) / count;
+    const double parts = rollout.portions;
+    const double there = parts > 0 ? std::min(1.0, std::ceil(share * parts) / parts) : share;
+    now = std::max(now, there * all) + passes / count;
+  }
+  return now - passes;
+}
+
 /// An iteration of a trainer and an engine with GPUs of its own, `time` being of the trainer's
 /// passes alone. Both wait for the weights. Answers that may be behind are made while the trainer
 /// trains, one batch ahead (verl, experimental/one_step_off_policy/ray_trainer.py, fit; NeMo RL,
@@ -65,9 +83,12 @@ void join(TimeEstimate& time, const RolloutTime& rollout, const Rlhf& rlhf) {
   g.handover_seconds = rollout.handover.step_seconds;
   g.answers_seconds = rollout.answers.step_seconds;
   g.passes_seconds = time.step_seconds;
-  g.at_once = engine.runs_ahead();
-  g.trainer_waits =
-      g.at_once ? std::max(0.0, g.answers_seconds - g.passes_seconds) : g.answers_seconds;
+  g.at_once = engine.runs_ahead() || engine.streams;
+  g.trainer_waits = engine.runs_ahead()
+                        ? std::max(0.0, g.answers_seconds - g.passes_seconds)
+                        : g.answers_seconds;
+  if (engine.streams)
+    g.trainer_waits = waits_for_stream(rollout, g.passes_seconds, updates_of(rlhf));
   g.engine_waits = g.passes_seconds + g.trainer_waits - g.answers_seconds;
   add(time, rollout.handover, Phase::generation);
   TimeEstimate waiting;
@@ -124,6 +145,8 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
       } else {
         apart = rollout;
       }
+      if (rlhf.judge)
+        add(time, estimate_judge_time(rlhf, calibration.time), Phase::experience);
       continue;
     }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
