@@ -42,13 +42,14 @@ struct TrainerDefaults {
   /// Its workers under Megatron-LM are Megatron-LM's, whose jobs name no trainer.
   bool has_megatron = false;
   bool overlaps_megatron = true;  ///< its reductions and gathers
+  bool scores_entropy = false;    ///< there, beside log-probabilities
   bool asks_log_probabilities = false;
 };
 
 constexpr std::int64_t kMebi = std::int64_t{1} << 20;
 
 /// verl 0.8: trainer/config/actor/dp_actor.yaml, engine/fsdp.yaml, rollout/rollout.yaml,
-/// workers/config/optimizer.py (torch.optim.AdamW). NeMo RL 7ea279abf: examples/configs/
+/// workers/config/optimizer.py (torch.optim.AdamW), workers/actor/megatron_actor.py. NeMo RL 7ea279abf: examples/configs/
 /// grpo_math_1B.yaml; vLLM's sizes as engine/arg_utils.py of 0.20 has them for the class LLM.
 /// OpenRLHF 3c3be623: cli/train_ppo_ray.py. TRL 1.16: trainer/grpo_config.py,
 /// generation/vllm_generation.py; accelerate casts what FSDP1 trains, and with it the base, to
@@ -73,7 +74,8 @@ constexpr std::array kTrainerDefaults{
                     .judges_by_function = true,
                     .reference_shards_on_host = true,
                     .has_megatron = true,
-                    .overlaps_megatron = false},
+                    .overlaps_megatron = false,
+                    .scores_entropy = true},
     TrainerDefaults{
         .trainer = "nemo_rl",
         .words = "NeMo RL",
@@ -192,6 +194,8 @@ class Filler {
     if (!models.is_object()) return;
     if (own_.judges_by_function && algorithm.needs_reward && !models.contains("reward"))
       put(work, "rewards", "function", "workload.");
+    if (name_ == "megatron" && own_.scores_entropy && !work.contains("entropy"))
+      put(work, "scoring_entropy", "compiled", "workload.");
     if (algorithm.generates) engine(work);
     reference(work, algorithm);
     if (work.contains("rollout") && shares(work) && own_.actor_on_host)

@@ -73,9 +73,7 @@ bool runs(const Asked& a) {
   if (trainer == "openrlhf") return a.algorithm != "kto" && a.has_zero();
   if (trainer == "verl")
     return a.generates() && (a.framework == "fsdp1" || fsdp2 || (megatron && a.engine));
-  const bool generates_outside = !a.generates() || a.engine || !megatron;
-  return a.algorithm != "ppo" && a.algorithm != "kto" &&
-         (fsdp2 || (megatron && generates_outside));
+  return a.algorithm != "ppo" && a.algorithm != "kto" && (fsdp2 || megatron);
 }
 
 Job loaded(const Json& job) {
