@@ -11,16 +11,16 @@ namespace {
 
 /// Prompts and answers as one sequence each, in passes as full as the engine makes them. Nothing is
 /// generated: a score is read from the last token (verl 0.8, experimental/reward_loop).
-void add_scores(TimeEstimate& sum, const Judge& judge, std::int64_t sequences,
-                std::int64_t length, const TimeRates& rates) {
+void add_scores(TimeEstimate& sum, const Judge& judge, std::int64_t sequences, std::int64_t length,
+                const TimeRates& rates) {
   Plan served = judge.plan;
   served.workload.generation.engine = judge.engine;
   const ServedNetwork network(judge.model, served, rates);
   const auto tokens = static_cast<double>(checked_mul(sequences, length));
   const auto most = static_cast<double>(judge.engine.batched_tokens);
   const auto pass = [&](double taken) {
-    return network.time_of({.prompt_tokens = taken,
-                            .prompt_length = std::min(static_cast<double>(length), taken)});
+    return network.time_of(
+        {.prompt_tokens = taken, .prompt_length = std::min(static_cast<double>(length), taken)});
   };
   const double full = std::floor(tokens / most);
   if (full > 0) add(sum, pass(most), full);
@@ -43,9 +43,9 @@ TimeEstimate estimate_judge_time(const Rlhf& rlhf, const TimeRates& rates) {
   add_scores(sum, judge, sequences, length, rates);
   const double busy = static_cast<double>(sequences) *
                       peak_seconds(judge.model, judge.plan, Pass{length, 0}, nullptr, rates);
-  add_idle(sum, mapping_seconds(judge.engine, engine_memory(judge.engine, judge.model, judge.plan)));
-  sum.mfu = sum.hfu =
-      busy / static_cast<double>(judge.engine.tensor_parallel) / sum.step_seconds;
+  add_idle(sum,
+           mapping_seconds(judge.engine, engine_memory(judge.engine, judge.model, judge.plan)));
+  sum.mfu = sum.hfu = busy / static_cast<double>(judge.engine.tensor_parallel) / sum.step_seconds;
   return sum;
 }
 

@@ -84,9 +84,8 @@ void join(TimeEstimate& time, const RolloutTime& rollout, const Rlhf& rlhf) {
   g.answers_seconds = rollout.answers.step_seconds;
   g.passes_seconds = time.step_seconds;
   g.at_once = engine.runs_ahead() || engine.streams;
-  g.trainer_waits = engine.runs_ahead()
-                        ? std::max(0.0, g.answers_seconds - g.passes_seconds)
-                        : g.answers_seconds;
+  g.trainer_waits =
+      engine.runs_ahead() ? std::max(0.0, g.answers_seconds - g.passes_seconds) : g.answers_seconds;
   if (engine.streams)
     g.trainer_waits = waits_for_stream(rollout, g.passes_seconds, updates_of(rlhf));
   g.engine_waits = g.passes_seconds + g.trainer_waits - g.answers_seconds;
@@ -145,8 +144,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
       } else {
         apart = rollout;
       }
-      if (rlhf.judge)
-        add(time, estimate_judge_time(rlhf, calibration.time), Phase::experience);
+      if (rlhf.judge) add(time, estimate_judge_time(rlhf, calibration.time), Phase::experience);
       continue;
     }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
@@ -156,15 +154,15 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   std::vector<ModelsApart> others;
   for (const RolesApart& group : rlhf.apart)
     others.push_back(estimate_apart(rlhf, group, calibration));
-  const Workload& w = plan.workload;
   if (!unknown_because) {
     wait_for(time, others);
     if (apart) join(time, *apart, rlhf);
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
-    time.tokens_per_second = static_cast<double>(updates_of(rlhf) * plan.samples_at_once() *
-                                                 w.gradient_accumulation * w.sequence_length) /
-                             time.step_seconds;
+    time.tokens_per_second =
+        static_cast<double>(updates_of(rlhf) * plan.samples_at_once() *
+                            plan.workload.gradient_accumulation * plan.workload.sequence_length) /
+        time.step_seconds;
   } else {
     time = {};
     time.unknown_because = *unknown_because;

@@ -119,8 +119,8 @@ void add_ending(TimeEstimate& sum, const ServedNetwork& network, const Answers& 
 /// Answers that go on under new weights: as many are in work throughout, and each pass gives each
 /// of them a token. New weights make cached keys useless: those in work are ended and asked for
 /// once more, with what they have said as part of the prompt (verl, checkpoint_engine/base.py,
-/// abort_all_requests; slime, rollout/sglang_rollout.py, abort), unless the trainer pauses the engine
-/// with its cache as it is.
+/// abort_all_requests; slime, rollout/sglang_rollout.py, abort), unless the trainer pauses the
+/// engine with its cache as it is.
 void add_continuing(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
                     bool keeps_cache) {
   const auto together = static_cast<double>(a.at_once);

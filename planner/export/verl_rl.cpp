@@ -82,8 +82,9 @@ class VerlRlFile {
     const std::int64_t all = checked_mul(sequences_per_rank, plan_.data_ranks());
     const std::int64_t answers = rlhf_.rollout ? rlhf_.rollout->completions : 1;
     if (all % answers != 0)
-      refuse_export(key, say("{} sequences are no multiple of {} answers", all, answers),
-                    say("{} or {} on all GPUs", all - all % answers, round_up(all, answers)));
+      refuse_export(
+          key, say("{} sequences are no multiple of {} answers", all, answers),
+          fmt::format("{} or {} on all GPUs", all - all % answers, round_up(all, answers)));
     return all / answers;
   }
   std::int64_t sequences_of_step() const {
@@ -198,7 +199,8 @@ class VerlRlFile {
     if (rlhf_.reference != ReferenceModel::copy) return;
     const Json own = role("reference");
     if (megatron()) {
-      Json& block = worker("ref")["megatron"] = verl_degrees(own.value("parallel", parallel_of_actor()));
+      Json& block = worker("ref")["megatron"] =
+          verl_degrees(own.value("parallel", parallel_of_actor()));
       block["param_offload"] = own.value("idle", "gpu") == "host";
       return;
     }

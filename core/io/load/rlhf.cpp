@@ -396,8 +396,9 @@ class RlhfLoader {
               generator_of(RoleKind::reward, rlhf.roles.front().plan, true), rlhf.generation};
     const Plan& actor = rlhf.roles.front().plan;
     choose_sizes(rlhf.judge->engine, actor.cluster.gpu, actor.trainer->starts_engine);
+    Diagnostic told = check_judge(own, *rlhf.judge);
     check_both_awake(own, *rlhf.rollout, rlhf.judge->engine);
-    return check_judge(own, *rlhf.judge);
+    return told;
   }
 
   const Json& json_;

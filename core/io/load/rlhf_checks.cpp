@@ -48,13 +48,13 @@ void check_frameworks(const ObjectReader& work, const Rlhf& rlhf) {
     const FrameworkTraits& framework = traits_of(role.plan);
     if (!framework.runs_rlhf)
       work.fail("kind",
-                 fmt::format("rlhf with framework '{}' ({}) is not modelled",
-                             framework.name.get(), name_of(role.kind)),
-                 "single, ddp, fsdp1, fsdp2, deepspeed or megatron");
+                fmt::format("rlhf with framework '{}' ({}) is not modelled", framework.name.get(),
+                            name_of(role.kind)),
+                "single, ddp, fsdp1, fsdp2, deepspeed or megatron");
     if (!role.plan.trainer->runs_rlhf)
       work.fail("kind",
-                 fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
-                 "trainer trl or loop");
+                fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
+                "trainer trl or loop");
     const Parallel& degrees = role.plan.parallel;
     const bool divides = is_sharded(role.plan) || degrees.pipeline > 1;
     const bool own =
@@ -62,19 +62,19 @@ void check_frameworks(const ObjectReader& work, const Rlhf& rlhf) {
     const bool megatron = framework.split == SplitStyle::megatron;
     if (divides && !own && !megatron)
       work.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
-                 "degrees of 1 beside parallel.data, or framework megatron");
+                "degrees of 1 beside parallel.data, or framework megatron");
     if (megatron && algorithm.generates && !rlhf.rollout)
       work.fail("kind", "generation under Megatron-LM is modelled in a rollout engine alone",
-                 "a rollout, or an algorithm that generates nothing");
+                "a rollout, or an algorithm that generates nothing");
     if (megatron && !algorithm.generates && degrees.pipeline > 1)
       work.fail("kind",
-                 "preferences over pipeline stages, which hand on the reference's activations "
-                 "too, are not modelled",
-                 "parallel.pipeline 1");
+                "preferences over pipeline stages, which hand on the reference's activations "
+                "too, are not modelled",
+                "parallel.pipeline 1");
     if (!framework.has_hybrid_engine && rlhf.hybrid)
       work.fail("hybrid_engine",
-                 fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),
-                 "framework deepspeed");
+                fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),
+                "framework deepspeed");
   }
 }
 

@@ -49,11 +49,11 @@ struct TrainerDefaults {
 constexpr std::int64_t kMebi = std::int64_t{1} << 20;
 
 /// verl 0.8: trainer/config/actor/dp_actor.yaml, engine/fsdp.yaml, rollout/rollout.yaml,
-/// workers/config/optimizer.py (torch.optim.AdamW), workers/actor/megatron_actor.py. NeMo RL 7ea279abf: examples/configs/
-/// grpo_math_1B.yaml; vLLM's sizes as engine/arg_utils.py of 0.20 has them for the class LLM.
-/// OpenRLHF 3c3be623: cli/train_ppo_ray.py. TRL 1.16: trainer/grpo_config.py,
-/// generation/vllm_generation.py; accelerate casts what FSDP1 trains, and with it the base, to
-/// fp32.
+/// workers/config/optimizer.py (torch.optim.AdamW), workers/actor/megatron_actor.py. NeMo RL
+/// 7ea279abf: examples/configs/ grpo_math_1B.yaml; vLLM's sizes as engine/arg_utils.py of 0.20 has
+/// them for the class LLM. OpenRLHF 3c3be623: cli/train_ppo_ray.py. TRL 1.16:
+/// trainer/grpo_config.py, generation/vllm_generation.py; accelerate casts what FSDP1 trains, and
+/// with it the base, to fp32.
 constexpr std::array kTrainerDefaults{
     TrainerDefaults{.trainer = "verl",
                     .words = "verl",
@@ -83,8 +83,7 @@ constexpr std::array kTrainerDefaults{
         .reduced = "fp32",
         .precision = "bf16-autocast",
         .optimizer = "for-loop",
-        .vllm =
-            {.utilization = 0.6, .sleep_level = 1, .batched_tokens = 16384, .sequences = 1024},
+        .vllm = {.utilization = 0.6, .sleep_level = 1, .batched_tokens = 16384, .sequences = 1024},
         .sglang = {.utilization = 0.88, .sleep_level = 2},
         .always_has_engine = true,
         .reference_on_host = true,
@@ -101,10 +100,8 @@ constexpr std::array kTrainerDefaults{
         .trainer = "trl",
         .words = "TRL",
         .lora_precision = "bf16-autocast",
-        .vllm = {.utilization = 0.3,
-                 .batched_tokens = 4096,
-                 .completions = 8,
-                 .starts_server = false}}};
+        .vllm = {
+            .utilization = 0.3, .batched_tokens = 4096, .completions = 8, .starts_server = false}}};
 
 /// Of `block`, as jobs name it; "": nothing, or no such value, which its reader refuses.
 std::string chosen(const OptionInfo& option, const Json& block, const char* key) {
@@ -150,8 +147,8 @@ class Filler {
   /// `value` where `block` has none, which is said.
   void put(Json& block, const char* key, Json value, std::string_view path) {
     if (const auto said = block.find(key); said != block.end() && !said->is_null()) return;
-    assume(fmt::format("{}{}", path, key), value.is_string() ? value.get<std::string>()
-                                                             : value.dump());
+    assume(fmt::format("{}{}", path, key),
+           value.is_string() ? value.get<std::string>() : value.dump());
     block[key] = std::move(value);
   }
 
@@ -217,12 +214,13 @@ class Filler {
     const auto fill = [&](const char* key, const Json& value) {
       put(*said, key, value, "workload.rollout.");
     };
-    if (usual.utilization > 0 && (usual.starts_server || shares(work))) fill("gpu_memory_utilization", usual.utilization);
+    const bool starts = usual.starts_server || shares(work);
+    if (usual.utilization > 0 && starts) fill("gpu_memory_utilization", usual.utilization);
     if (usual.sleep_level > 0 && shares(work)) fill("sleep_level", usual.sleep_level);
-    for (const auto& [key, value] : {std::pair{"max_num_batched_tokens", usual.batched_tokens},
-                                     std::pair{"max_num_seqs", usual.sequences},
-                                     std::pair{"weight_bucket", usual.bucket},
-                                     std::pair{"completions", usual.completions}})
+    for (const auto& [key, value] :
+         {std::pair{"max_num_batched_tokens", starts ? usual.batched_tokens : 0},
+          std::pair{"max_num_seqs", usual.sequences}, std::pair{"weight_bucket", usual.bucket},
+          std::pair{"completions", usual.completions}})
       if (value > 0) fill(key, value);
     if (!usual.finds_prefixes) fill("prefix_caching", false);
     if (name_ != "megatron" || !own_.asks_log_probabilities) return;

@@ -26,8 +26,7 @@ bool is_trl(const Document& d) {
   return has_any(d, {"max_length", "max_seq_length", "packing", "dataset_text_field",
                      "assistant_only_loss", "completion_only_loss", "padding_free", "use_peft",
                      "max_prompt_length", "max_completion_length", "num_generations", "loss_type",
-                     "max_staleness",
-                     "dataset_num_proc", "dataset_mixture", "dataset_mixer"}) ||
+                     "max_staleness", "dataset_num_proc", "dataset_mixture", "dataset_mixer"}) ||
          d.program.starts_with("trl ");
 }
 

@@ -91,7 +91,8 @@ TEST(Continuing, ComputesNothingAgainUnderAPausedEngine) {
   const auto answers = [](const char* trainer) {
     Json more = parse_json(R"({"workload": {"rollout": {"placement": "separate", "gpus": 4,
         "steps_off_policy": 1, "answers_in_work": 256, "max_num_batched_tokens": 8192,
-        "completions": 1, "log_probabilities": true, "max_num_seqs": 256}}})", "more");
+        "completions": 1, "log_probabilities": true, "max_num_seqs": 256}}})",
+                           "more");
     more["trainer"] = trainer;
     return time_of(job_of(more)).groups->answers_seconds;
   };
@@ -101,7 +102,8 @@ TEST(Continuing, ComputesNothingAgainUnderAPausedEngine) {
 Json judged(int level, double share) {
   Json more = parse_json(R"({"workload": {"algorithm": "ppo",
       "rollout": {"gpu_memory_utilization": 0.3, "sleep_level": 2},
-      "models": {"reward": {"model": "qwen2.5-0.5b", "engine": {"engine": "vllm"}}}}})", "judged");
+      "models": {"reward": {"model": "qwen2.5-0.5b", "engine": {"engine": "vllm"}}}}})",
+                         "judged");
   Json& work = more["workload"];
   if (level == 0) work["rollout"]["sleep_level"] = 0;
   Json& engine = work["models"]["reward"]["engine"];
