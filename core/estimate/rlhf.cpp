@@ -129,6 +129,14 @@ void fail_with(const std::vector<ModelsApart>& groups, Verdict& verdict) {
   }
 }
 
+/// All that are trained on.
+double tokens_of_iteration(const Rlhf& rlhf) {
+  const Plan& plan = rlhf.roles.front().plan;
+  const Workload& w = plan.workload;
+  return static_cast<double>(updates_of(rlhf) * plan.samples_at_once() * w.gradient_accumulation *
+                             w.sequence_length);
+}
+
 DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
@@ -159,10 +167,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
     if (apart) join(time, *apart, rlhf);
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
-    time.tokens_per_second =
-        static_cast<double>(updates_of(rlhf) * plan.samples_at_once() *
-                            plan.workload.gradient_accumulation * plan.workload.sequence_length) /
-        time.step_seconds;
+    time.tokens_per_second = tokens_of_iteration(rlhf) / time.step_seconds;
   } else {
     time = {};
     time.unknown_because = *unknown_because;
