@@ -118,6 +118,7 @@ class Filler {
       : own_(own), job_(std::move(job)), world_(world) {}
 
   FilledJob fill() {
+    if (!trains()) return take();
     framework();
     if (name_ == "megatron") {
       if (!own_.has_megatron) return take();
@@ -139,6 +140,14 @@ class Filler {
 
  private:
   FilledJob take() { return {std::move(job_), std::move(assumed_)}; }
+
+  /// No trainer generates or serves alone, which is refused where the job is read.
+  bool trains() const {
+    const auto work = job_.find("workload");
+    if (work == job_.end() || !work->is_object()) return true;
+    return chosen(info_of(kind_option_table(), "kind"), *work, "kind") != "inference" &&
+           !work->contains("engine");
+  }
 
   void assume(std::string_view field, std::string_view value) {
     assumed_.push_back(fmt::format("{}: {}, as {} has it", field, value, own_.words));

@@ -95,6 +95,16 @@ TEST(TrainerDefaults, NameNoTrainerUnderMegatron) {
   EXPECT_EQ(filled("trl", megatron)["trainer"], "trl");
 }
 
+/// The reader refuses the trainer itself.
+TEST(TrainerDefaults, AreOfTrainingAlone) {
+  Json serving = job_of("verl");
+  serving["workload"] = Json{{"kind", "inference"}};
+  EXPECT_EQ(with_trainer_defaults(serving, 4).job, serving);
+  Json training = job_of("verl");
+  training["workload"] = Json{{"micro_batch", 2}};
+  EXPECT_EQ(with_trainer_defaults(training, 4).job["framework"]["name"], "fsdp1");
+}
+
 TEST(TrainerDefaults, AreSaid) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Job job = load_job(job_of("verl"), "job.json", {.hardware = &hardware});
