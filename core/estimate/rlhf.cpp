@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "estimate/generation.h"
 #include "estimate/handover_time.h"
 #include "estimate/iterations.h"
+#include "estimate/judge_time.h"
 #include "estimate/nccl_memory.h"
 #include "estimate/rollout_time.h"
 #include "lowering/lower.h"
@@ -54,6 +56,22 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase, double times 
   sum.phases.back().seconds += times * part.step_seconds;
 }
 
+/// How long the trainer waits for answers that come to it while others are made: each update begins
+/// when the one before has ended and its answers are there (verl, experimental/fully_async_policy/
+/// fully_async_trainer.py, _get_samples_from_queue, with a staleness_threshold of 0).
+double waits_for_stream(const RolloutTime& rollout, double passes, std::int64_t updates) {
+  const double all = rollout.answers.step_seconds;
+  const auto count = static_cast<double>(updates);
+  double now = 0;
+  for (std::int64_t i = 1; i <= updates; ++i) {
+    const double share = static_cast<double>(i) / count;
+    const double parts = rollout.portions;
+    const double there = parts > 0 ? std::min(1.0, std::ceil(share * parts) / parts) : share;
+    now = std::max(now, there * all) + passes / count;
+  }
+  return now - passes;
+}
+
 /// An iteration of a trainer and an engine with GPUs of its own, `time` being of the trainer's
 /// passes alone. Both wait for the weights. Answers that may be behind are made while the trainer
 /// trains, one batch ahead (verl, experimental/one_step_off_policy/ray_trainer.py, fit; NeMo RL,
@@ -65,9 +83,11 @@ void join(TimeEstimate& time, const RolloutTime& rollout, const Rlhf& rlhf) {
   g.handover_seconds = rollout.handover.step_seconds;
   g.answers_seconds = rollout.answers.step_seconds;
   g.passes_seconds = time.step_seconds;
-  g.at_once = engine.runs_ahead();
+  g.at_once = engine.runs_ahead() || engine.streams;
   g.trainer_waits =
-      g.at_once ? std::max(0.0, g.answers_seconds - g.passes_seconds) : g.answers_seconds;
+      engine.runs_ahead() ? std::max(0.0, g.answers_seconds - g.passes_seconds) : g.answers_seconds;
+  if (engine.streams)
+    g.trainer_waits = waits_for_stream(rollout, g.passes_seconds, updates_of(rlhf));
   g.engine_waits = g.passes_seconds + g.trainer_waits - g.answers_seconds;
   add(time, rollout.handover, Phase::generation);
   TimeEstimate waiting;
@@ -109,6 +129,14 @@ void fail_with(const std::vector<ModelsApart>& groups, Verdict& verdict) {
   }
 }
 
+/// All that are trained on.
+double tokens_of_iteration(const Rlhf& rlhf) {
+  const Plan& plan = rlhf.roles.front().plan;
+  const Workload& w = plan.workload;
+  return static_cast<double>(updates_of(rlhf) * plan.samples_at_once() * w.gradient_accumulation *
+                             w.sequence_length);
+}
+
 DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
@@ -124,6 +152,7 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
       } else {
         apart = rollout;
       }
+      if (rlhf.judge) add(time, estimate_judge_time(rlhf, calibration.time), Phase::experience);
       continue;
     }
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
@@ -133,15 +162,12 @@ DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibrati
   std::vector<ModelsApart> others;
   for (const RolesApart& group : rlhf.apart)
     others.push_back(estimate_apart(rlhf, group, calibration));
-  const Workload& w = plan.workload;
   if (!unknown_because) {
     wait_for(time, others);
     if (apart) join(time, *apart, rlhf);
     time.mfu /= time.step_seconds;
     time.hfu /= time.step_seconds;
-    time.tokens_per_second = static_cast<double>(updates_of(rlhf) * plan.samples_at_once() *
-                                                 w.gradient_accumulation * w.sequence_length) /
-                             time.step_seconds;
+    time.tokens_per_second = tokens_of_iteration(rlhf) / time.step_seconds;
   } else {
     time = {};
     time.unknown_because = *unknown_because;

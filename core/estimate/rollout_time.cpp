@@ -5,11 +5,9 @@
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
+#include "estimate/engine_seconds.h"
 #include "estimate/handover_time.h"
-#include "frameworks/registry.h"
-#include "lowering/inference/generate.h"
-#include "lowering/rank_model.h"
-#include "rollout/packed_products.h"
+#include "lowering/inference/pass.h"
 #include "serving/answer_lengths.h"
 #include "serving/cache_room.h"
 #include "serving/engine_pass.h"
@@ -78,15 +76,6 @@ Answers answers_of(const Rlhf& rlhf) {
   return a;
 }
 
-/// Seconds by what they are spent on.
-void add(TimeEstimate& sum, const EnginePassTime& pass, double times) {
-  sum.step_seconds += times * pass.seconds();
-  sum.compute_seconds += times * (pass.products + pass.attention + pass.between);
-  sum.exposed_communication_seconds += times * pass.exchanges;
-  sum.communication_seconds += times * pass.exchanges;
-  sum.idle_seconds += times * pass.host;
-}
-
 /// So many tokens of prompts that are `length` long, in full passes.
 void add_prompt_tokens(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
                        double tokens, double length, double portions) {
@@ -130,12 +119,16 @@ void add_ending(TimeEstimate& sum, const ServedNetwork& network, const Answers& 
 /// Answers that go on under new weights: as many are in work throughout, and each pass gives each
 /// of them a token. New weights make cached keys useless: those in work are ended and asked for
 /// once more, with what they have said as part of the prompt (verl, checkpoint_engine/base.py,
-/// abort_all_requests; slime, rollout/sglang_rollout.py, abort).
-void add_continuing(TimeEstimate& sum, const ServedNetwork& network, const Answers& a) {
+/// abort_all_requests; slime, rollout/sglang_rollout.py, abort), unless the trainer pauses the
+/// engine with its cache as it is.
+void add_continuing(TimeEstimate& sum, const ServedNetwork& network, const Answers& a,
+                    bool keeps_cache) {
   const auto together = static_cast<double>(a.at_once);
   const double context = a.prompt + a.lengths.said();
   add_prompts(sum, network, a, a.sequences, 1);
-  add_prompt_tokens(sum, network, a, together * context, context, static_cast<double>(a.handovers));
+  if (!keeps_cache)
+    add_prompt_tokens(sum, network, a, together * context, context,
+                      static_cast<double>(a.handovers));
   add(sum, network.time_of({.decoding = together, .context = context}),
       static_cast<double>(a.sequences) * a.answer / together);
 }
@@ -143,23 +136,16 @@ void add_continuing(TimeEstimate& sum, const ServedNetwork& network, const Answe
 /// Time at the GPU's peak rate of what its sequences compute: an engine's products are the
 /// network's.
 double busy_seconds(const Rlhf& rlhf, const Answers& a, const TimeRates& rates) {
-  Plan plan = rlhf.generation;
-  plan.framework = {};
-  plan.framework.kind = default_framework(1);
-  plan.parallel = {};
-  plan.workload.micro_batch = 1;
-  const Workload& w = plan.workload;
-  const auto of_pass = [&](const Pass& pass, const Pass* before) {
-    const Program program = lower_pass(*rlhf.generator, plan, pass, before);
-    const TimeEstimate time = estimate_time(program, plan, rates);
-    return time.mfu * time.step_seconds;
-  };
+  const Workload& w = rlhf.generation.workload;
   const Pass prompt{w.sequence_length, 0};
   const Pass middle{1, w.sequence_length + w.generation.new_tokens / 2};
   const Pass before{1, middle.past - 1};
   const double prompts = static_cast<double>(a.room.prompt_tokens(a.sequences)) / a.prompt;
-  return prompts * of_pass(prompt, nullptr) +
-         static_cast<double>(a.sequences) * a.answer * of_pass(middle, &before);
+  const auto peak = [&](const Pass& pass, const Pass* earlier) {
+    return peak_seconds(*rlhf.generator, rlhf.generation, pass, earlier, rates);
+  };
+  return prompts * peak(prompt, nullptr) +
+         static_cast<double>(a.sequences) * a.answer * peak(middle, &before);
 }
 
 /// What the trainer's GPUs do for it, and its program waits for.
@@ -171,19 +157,6 @@ void add_program(TimeEstimate& sum, const Program& handover, const Plan& plan,
   sum.exposed_copy_seconds += step.exposed_copies;
   sum.communication_seconds += step.communication;
   sum.idle_seconds += step.idle;
-}
-
-void add_idle(TimeEstimate& sum, double seconds) {
-  sum.step_seconds += seconds;
-  sum.idle_seconds += seconds;
-}
-
-/// The driver maps what the engine sleeps without, and takes it back.
-double mapping_seconds(const RolloutEngine& engine, const EngineMemory& memory) {
-  const EngineSleep& rates = engine.engine->sleep;
-  if (!engine.sleeps() || rates.wakes_bytes_per_second <= 0) return 0;
-  const auto bytes = static_cast<double>(checked_add(memory.weights, memory.cache));
-  return bytes / rates.wakes_bytes_per_second + bytes / rates.sleeps_bytes_per_second;
 }
 
 /// What is the trainer's own around the answers, while the GPUs wait for its host.
@@ -214,8 +187,8 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   TimeEstimate sum;
   const std::int64_t portions = a.sequences / a.at_once;
   const std::int64_t rest = a.sequences % a.at_once;
-  if (engine.answers_in_work > 0) {
-    add_continuing(sum, network, a);
+  if (engine.answers_in_work > 0 && !engine.streams) {
+    add_continuing(sum, network, a, rlhf.roles.front().plan.trainer->keeps_cache_under_new_weights);
   } else if (engine.longest_answer > 0) {
     add_ending(sum, network, a);
   } else {
@@ -226,6 +199,13 @@ TimeEstimate answers_time(const Rlhf& rlhf, const TimeRates& rates) {
   sum.mfu = sum.hfu =
       busy_seconds(rlhf, a, rates) / static_cast<double>(engine.tensor_parallel) / sum.step_seconds;
   return part_of(sum, batches_at_once(rlhf));
+}
+
+/// Answers that are all as long end together, as many as run at once.
+double portions_of(const Rlhf& rlhf) {
+  if (rlhf.rollout->longest_answer > 0) return 0;
+  const Answers a = answers_of(rlhf);
+  return static_cast<double>(a.sequences) / static_cast<double>(a.at_once);
 }
 
 TimeEstimate handover_time(const Rlhf& rlhf, const Program& handover, const TimeRates& rates) {
@@ -243,16 +223,6 @@ TimeEstimate handover_time(const Rlhf& rlhf, const Program& handover, const Time
   return sum;
 }
 
-/// Its layers are divided among GPUs in a way that has a time.
-bool divides(const Rlhf& rlhf) {
-  try {
-    const RankModel share(*rlhf.generator, engine_share(rlhf.generation, *rlhf.rollout));
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 RolloutTime estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
@@ -263,11 +233,12 @@ RolloutTime estimate_rollout_time(const Rlhf& rlhf, const Program& handover,
   if (!engine.at().shares_gpus && !engine.gpus) {
     time.answers.unknown_because =
         "how many GPUs the rollout engine has is not said (workload.rollout.gpus)";
-  } else if (!divides(rlhf)) {
+  } else if (!is_timed(*rlhf.generator, rlhf.generation, engine)) {
     time.answers.unknown_because = "layers over so many GPUs of an engine are not timed";
   } else {
     time.handover = handover_time(rlhf, handover, rates);
     time.answers = answers_time(rlhf, rates);
+    time.portions = portions_of(rlhf);
   }
   return time;
 }

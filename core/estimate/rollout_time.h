@@ -12,6 +12,8 @@ struct RolloutTime {
   TimeEstimate handover;
   /// Every answer at its full length. No seconds where that is not known, with the reason.
   TimeEstimate answers;
+  /// Parts in which they end, one after the other; 0: they end at all times.
+  double portions = 0;
 };
 
 /// `handover`: what waking and handing over do to the trainer (lower_rollout).

@@ -141,6 +141,10 @@ constexpr std::array kRollout{
                  "(partial rollouts)",
          .default_text = "0: a batch's answers end before the next weights",
          .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::streams>(
+        {.key = "streaming",
+         .help = "on GPUs of its own: each update begins once its answers are there, while others "
+                 "are generated; all of them end before the next weights"}),
     option<&RolloutEngine::scores>(
         {.key = "log_probabilities",
          .help = "answers come with the log-probabilities of their tokens (vLLM's `logprobs`)",

@@ -426,6 +426,9 @@ struct RolloutEngine {
   /// Answers of all engines that are in work throughout: those that a hand-over finds go on under
   /// the new weights, and nobody waits for the longest. 0: a batch's answers end first.
   std::int64_t answers_in_work = 0;
+  /// On GPUs of its own, in turns with the trainer: an update begins once its answers are there,
+  /// while those of the next ones are made.
+  bool streams = false;
   bool prefix_caching = true;
   bool scores = false;  ///< answers come with the log-probabilities of their tokens
   /// Keys and values are read once for all heads of queries that share them. Kernels that do not

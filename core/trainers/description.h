@@ -175,6 +175,8 @@ struct TrainerDescription {
   ApartHandover apart_handover;
   /// Of answers that may wait, one batch is made after the other; else all are made at once.
   bool answers_batch_by_batch = false;
+  /// It pauses an engine whose answers go on under new weights, and what is cached stays.
+  bool keeps_cache_under_new_weights = false;
   /// It gives the engine's loader one tensor at a time.
   bool loads_each_tensor = false;
   AnswersHost around_answers;

@@ -14,6 +14,7 @@ constinit const TrainerDescription kTrainer{
     .autocasts = true,
     .autocasts_policies = true,
     .widens_outputs = true,
+    .runs_engines = false,
     .divides_loss = true,
     .runs_rlhf = true,
     .shares_base = true,

@@ -21,7 +21,8 @@ std::optional<DivisionProblem> trainer_problem(const Plan& plan) {
   if (runs) return std::nullopt;
   return DivisionProblem{
       "trainer", fmt::format("{} cannot run {}", trainer.words, std::string_view(framework.name)),
-      std::string(default_trainer().name)};
+      fmt::format("framework fsdp2, fsdp1{}, or trainer {}",
+                  trainer.runs_engines ? " or deepspeed" : "", default_trainer().name)};
 }
 
 std::optional<DivisionProblem> kernels_problem(const Plan& plan, std::string_view model_type) {

@@ -19,9 +19,10 @@ constexpr TrainerDescription description() {
                     &trl_loss::kKernel);
   // f2cd57710, generation/vllm_generation.py, sync_weights and generate: before wake_up.
   d.empties_cache.before_engine_wakes = true;
-  d.engine_tokens = 4096;           // __init__: max_num_batched_tokens, max_num_seqs
-  d.asks_log_probabilities = true;  // logprobs = 0: those of the tokens that were chosen
-  d.loads_each_tensor = true;       // sync_weights
+  d.engine_tokens = 4096;                  // __init__: max_num_batched_tokens, max_num_seqs
+  d.asks_log_probabilities = true;         // logprobs = 0: those of the tokens that were chosen
+  d.loads_each_tensor = true;              // sync_weights
+  d.keeps_cache_under_new_weights = true;  // experimental/async_grpo/vllm_client.py, pause
   // grpo_trainer.py, _generate_and_score_completions without its passes, timed without a GPU
   // (tests/accuracy/measure/host_costs/time_trl_host.py): docs/explanation/rlhf.md.
   d.around_answers = {.calls = 2'600, .of_answer = 450, .of_token = 2};

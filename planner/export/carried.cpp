@@ -136,20 +136,30 @@ bool run_alike(const Job& planned, const Job& heard) {
   return a.device.point == b.device.point && a.time.step_seconds == b.time.step_seconds;
 }
 
-/// The first field of a workload that both say otherwise, as a pointer; "" where none is.
-std::string first_apart(const Json& planned, const Json& heard) {
+/// The first field of a workload that both say otherwise, or else the first that one of them says
+/// alone; none where they say the same.
+std::optional<Difference> first_apart(const Json& planned, const Json& heard) {
   const Json a = planned.value("workload", Json::object()).flatten();
   const Json b = heard.value("workload", Json::object()).flatten();
+  const auto apart = [](std::string key, const Json& one, const Json& other) {
+    std::ranges::replace(key, '/', '.');
+    return Difference{"workload" + key, one, other};
+  };
   for (const auto& [key, value] : a.items())
-    if (b.contains(key) && b.at(key) != value) return key;
-  return "";
+    if (b.contains(key) && b.at(key) != value) return apart(key, value, b.at(key));
+  for (const auto& [key, value] : a.items())
+    if (!b.contains(key)) return apart(key, value, nullptr);
+  for (const auto& [key, value] : b.items())
+    if (!a.contains(key)) return apart(key, nullptr, value);
+  return std::nullopt;
 }
 
 /// What of the first model's plan cannot be said: a field and what the file would train with.
 void refuse_field(const Difference& found, const ExportedFile& file) {
-  const std::string instead = found.heard.is_null() ? "none" : found.heard.dump();
+  const auto word = [](const Json& value) { return value.is_null() ? "none" : value.dump(); };
+  const std::string instead = word(found.heard);
   refuse_export(found.field,
-                say("{} cannot be said in {}, which would train with {}", found.planned.dump(),
+                say("{} cannot be said in {}, which would train with {}", word(found.planned),
                     file.name, instead),
                 say("{}, another --as, or --as job", instead));
 }
@@ -158,12 +168,12 @@ void refuse_field(const Difference& found, const ExportedFile& file) {
 void check_models_carried(const ExportedFile& file, const Json& asked, const Job& planned,
                           const HeardJob& heard) {
   if (run_alike(planned, heard.job)) return;
-  const std::string apart = first_apart(asked, heard.asked);
-  if (apart.empty())
-    if (const auto found = difference(planned.plan, heard.job.plan, planned.model.facts.model_type))
-      refuse_field(*found, file);
-  refuse_export("workload" + apart, say("{} would run another job than this one", file.name),
-                "--as job");
+  const auto plain = difference(planned.plan, heard.job.plan, planned.model.facts.model_type);
+  const auto apart = first_apart(asked, heard.asked);
+  const bool both = apart && !apart->planned.is_null() && !apart->heard.is_null();
+  if (both || (apart && !plain)) refuse_field(*apart, file);
+  if (plain) refuse_field(*plain, file);
+  refuse_export("workload", say("{} would run another job than this one", file.name), "--as job");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "export/trainer_files.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
+#include "load/trainer_defaults.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 
@@ -62,15 +63,20 @@ bool exports_several_models(std::string_view format) {
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
   const std::vector<std::string_view> names = export_formats(job.plan);
-  if (names.size() == 1 && format != names.front())
+  const ExportFormat* known = format_named(format);
+  const bool of_trainer = known != nullptr && known->of_trainer;  // which says itself what it lacks
+  if (names.size() == 1 && format != names.front() && !of_trainer)
     throw InputError({.file = "<command line>",
                       .key = "--as",
                       .message = fmt::format("a job of framework {} has no other file than itself",
                                              name_of(job.plan.framework.kind)),
                       .expected = std::string(names.front())});
-  if (const ExportFormat* known = format_named(format)) {
-    ExportedFile file{known->name, std::string(known->file), known->write(asked, job, e)};
-    if (known->of_trainer) check_carried(file, asked, job);
+  if (known != nullptr && !of_trainer)
+    return {known->name, std::string(known->file), known->write(asked, job, e)};
+  if (known != nullptr) {
+    const Json whole = with_trainer_defaults(asked, job.plan.cluster.world()).job;
+    ExportedFile file{known->name, std::string(known->file), known->write(whole, job, e)};
+    check_carried(file, whole, job);
     return file;
   }
   std::vector<std::string_view> all = names;

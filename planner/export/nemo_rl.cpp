@@ -276,9 +276,10 @@ class NemoRlFile {
                             of_work("micro_batch", 1) * of_work("gradient_accumulation", 1)),
                     ranks());
     if (all % answers != 0)
-      refuse_export("workload.generation_batch",
-                    fmt::format("{} sequences are no multiple of {} answers", all, answers),
-                    "a multiple");
+      refuse_export(
+          "workload.generation_batch",
+          fmt::format("{} sequences are no multiple of {} answers", all, answers),
+          fmt::format("{} or {} on all GPUs", all - all % answers, round_up(all, answers)));
     file_["grpo"] =
         Json{{"num_prompts_per_step", all / answers}, {"num_generations_per_prompt", answers}};
     budgets();

@@ -31,7 +31,8 @@ std::int64_t prompts_of_engine(const RolloutEngine& engine, std::int64_t prompts
 }  // namespace
 
 bool verl_is_asynchronous(const RolloutEngine& engine) {
-  return !engine.at().shares_gpus && (engine.steps_off_policy > 1 || engine.answers_in_work > 0);
+  return !engine.at().shares_gpus &&
+         (engine.steps_off_policy > 1 || engine.answers_in_work > 0 || engine.streams);
 }
 
 Json verl_async_training(const RolloutEngine& engine, std::int64_t prompts,
@@ -41,12 +42,13 @@ Json verl_async_training(const RolloutEngine& engine, std::int64_t prompts,
         "workload.generation_batch",
         fmt::format("{} prompts are no multiple of the {} of an update", prompts, of_update),
         "a multiple");
-  const bool partial = engine.answers_in_work > 0;
+  const bool limited = engine.answers_in_work > 0;
+  const bool partial = limited && !engine.streams;
   Json block{{"staleness_threshold", engine.steps_off_policy},
              {"trigger_parameter_sync_step", prompts / of_update},
              {"require_batches", 1},
              {"partial_rollout", partial}};
-  if (partial) block["concurrent_samples_per_replica"] = prompts_of_engine(engine, prompts);
+  if (limited) block["concurrent_samples_per_replica"] = prompts_of_engine(engine, prompts);
   return block;
 }
 

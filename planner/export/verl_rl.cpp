@@ -69,11 +69,11 @@ class VerlRlFile {
          "prompt_length", "new_tokens", "generation_batch", "token_budget", "scoring_tokens",
          "scoring_batch", "entropy", "scoring_entropy", "reference", "rewards", "models",
          "rollout"});
-    refuse_more(work_, "workload", kSaid, "is no key of verl's configurations");
     const std::string_view name = rlhf_.description().name;
     if (name != "grpo" && name != "ppo")
       refuse_export("workload.algorithm", fmt::format("verl's main_ppo does not run {}", name),
                     "grpo or ppo");
+    refuse_more(work_, "workload", kSaid, "is no key of verl's configurations");
     file_["algorithm"] = Json{{"adv_estimator", name == "ppo" ? "gae" : "grpo"}};
   }
 
@@ -82,8 +82,9 @@ class VerlRlFile {
     const std::int64_t all = checked_mul(sequences_per_rank, plan_.data_ranks());
     const std::int64_t answers = rlhf_.rollout ? rlhf_.rollout->completions : 1;
     if (all % answers != 0)
-      refuse_export(key, say("{} sequences are no multiple of {} answers", all, answers),
-                    "a multiple");
+      refuse_export(
+          key, say("{} sequences are no multiple of {} answers", all, answers),
+          fmt::format("{} or {} on all GPUs", all - all % answers, round_up(all, answers)));
     return all / answers;
   }
   std::int64_t sequences_of_step() const {
@@ -139,11 +140,11 @@ class VerlRlFile {
     } else {
       if (plan_.trainer->name != "verl")
         refuse_export("trainer", "the plan runs under another program", "verl");
-      check_verl_optimizer(plan_);
       Json options;
       write_options(options, *traits_of(plan_).options.get(), plan_.framework);
       options["name"] = name_of(plan_.framework.kind);
       own["strategy"] = verl_strategy(options);
+      check_verl_optimizer(plan_);
       own["fsdp_config"] = verl_fsdp_worker(options, plan_.precision.name);
       own["grad_clip"] = plan_.gradient_clipping;
       own["ulysses_sequence_parallel_size"] = plan_.parallel.sequence;
@@ -198,7 +199,8 @@ class VerlRlFile {
     if (rlhf_.reference != ReferenceModel::copy) return;
     const Json own = role("reference");
     if (megatron()) {
-      Json& block = worker("ref")["megatron"] = verl_degrees(own.value("parallel", Json::object()));
+      Json& block = worker("ref")["megatron"] =
+          verl_degrees(own.value("parallel", parallel_of_actor()));
       block["param_offload"] = own.value("idle", "gpu") == "host";
       return;
     }
@@ -300,9 +302,10 @@ class VerlRlFile {
     if (!engine.gpus)
       refuse_export("workload.rollout.placement", "how many GPUs the engine has is not in the job",
                     "colocated, or rollout.gpus");
-    if (engine.steps_off_policy < 1)
+    if (engine.steps_off_policy < 1 && !engine.streams)
       refuse_export("workload.rollout.steps_off_policy",
-                    "on GPUs of its own verl's engine is a step behind", "at least 1");
+                    "on GPUs of its own verl's engine is a step behind, or streams",
+                    "at least 1, or streaming true");
     const Cluster& c = plan_.cluster;
     const std::int64_t machines =
         engine.same_machines ? c.nodes : ceil_div(*engine.gpus, c.gpus_per_node);

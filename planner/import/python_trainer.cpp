@@ -55,8 +55,8 @@ constexpr std::array kTrainerKeys{Renamed{"model", "model_name_or_path"},
                                   Renamed{"packing", "packing"}, Renamed{"beta", "beta"},
                                   Renamed{"max_prompt_length", "max_prompt_length"}};
 
-constexpr std::array<std::string_view, 8> kAlgorithms{"SFT",  "DPO", "GRPO",   "KTO",
-                                                      "ORPO", "CPO", "Reward", "GKD"};
+constexpr std::array<std::string_view, 9> kAlgorithms{"SFT", "DPO",    "GRPO", "KTO",      "ORPO",
+                                                      "CPO", "Reward", "GKD",  "AsyncGRPO"};
 
 std::string_view attribute_of(std::string_view name) {
   return name.substr(name.rfind('.') + 1);

@@ -24,6 +24,7 @@
 #include "load/precision.h"
 #include "load/rlhf.h"
 #include "load/stored_weights.h"
+#include "load/trainer_defaults.h"
 #include "load/workload.h"
 #include "options/tables.h"
 #include "parallel/sharding.h"
@@ -182,9 +183,23 @@ void JobLoader::warn(std::string key, std::string message) {
                               .message = std::move(message)});
 }
 
-Job load_job(const Json& job, const std::string& file, const JobContext& context) {
-  if (is_rlhf(job)) return load_rlhf_job(job, file, context);
-  return JobLoader(job, file, context).load();
+namespace {
+
+/// What its trainer decides depends on whether there is more than one GPU.
+FilledJob filled(const Json& job, const std::string& file, const JobContext& context) {
+  if (!job.is_object() || !job.contains("trainer") || !job.contains("cluster")) return {job, {}};
+  const Cluster cluster = load_cluster(job.at("cluster"), file, "cluster", *context.hardware);
+  return with_trainer_defaults(job, cluster.world());
+}
+
+}  // namespace
+
+Job load_job(const Json& said, const std::string& file, const JobContext& context) {
+  const FilledJob whole = filled(said, file, context);
+  Job job = is_rlhf(whole.job) ? load_rlhf_job(whole.job, file, context)
+                               : JobLoader(whole.job, file, context).load();
+  job.assumed.insert(job.assumed.begin(), whole.assumed.begin(), whole.assumed.end());
+  return job;
 }
 
 }  // namespace shardplan

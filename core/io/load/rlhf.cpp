@@ -14,6 +14,7 @@
 #include "load/apart_models.h"
 #include "load/model.h"
 #include "load/options.h"
+#include "load/rlhf_checks.h"
 #include "load/rollout.h"
 #include "lowering/rlhf/lower.h"
 #include "options/tables.h"
@@ -63,8 +64,9 @@ class RlhfLoader {
       add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
     if (algorithm_->generates) add_generation(rlhf, job);
     if (judges && judged_in_engine()) job.diagnostics.push_back(add_judge(rlhf));
-    check_prompt(job);
-    check_frameworks(rlhf);
+    if (algorithm_->generates) check_prompt(work_, job, sizes_.prompt);
+    rlhf.hybrid = hybrid_;
+    check_frameworks(work_, rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
     if (rlhf.rollout)
       if (auto warning = sleeps_for_nobody(rlhf)) job.diagnostics.push_back(std::move(*warning));
@@ -337,7 +339,6 @@ class RlhfLoader {
     w.sequence_length = sizes_.prompt;
     w.generation.new_tokens = sizes_.new_tokens;
     rlhf.generator = generator_of(RoleKind::actor, actor.plan, rollout_.has_value());
-    rlhf.hybrid = hybrid_;
     rlhf.rollout = rollout_;
     if (rlhf.rollout) {
       ask_for_sizes(*rlhf.rollout, *actor.plan.trainer);
@@ -395,76 +396,9 @@ class RlhfLoader {
               generator_of(RoleKind::reward, rlhf.roles.front().plan, true), rlhf.generation};
     const Plan& actor = rlhf.roles.front().plan;
     choose_sizes(rlhf.judge->engine, actor.cluster.gpu, actor.trainer->starts_engine);
-    return check_judge(own, *rlhf.judge);
-  }
-
-  /// What of an engine is not counted.
-  static void note_engine(Job& job) {
-    if (job.model.facts.image.patches > 0)
-      job.assumed.emplace_back(
-          "the rollout engine's tower: its weights count, what it makes of images does not");
-    if (job.model.facts.has_state)
-      job.assumed.emplace_back(
-          "the rollout engine's layers with a state: their states take a part of its share of the "
-          "GPU that is counted as room for keys and values");
-  }
-
-  /// A prompt has its images.
-  void check_prompt(const Job& actor) const {
-    const std::int64_t images =
-        actor.plan.workload.images.per_sample * actor.model.facts.image.tokens;
-    if (!algorithm_->generates || images < sizes_.prompt || images == 0) return;
-    work_.fail("prompt_length",
-               fmt::format("{} tokens have no room for images of {}", sizes_.prompt, images),
-               fmt::format("more than {}, fewer images or a smaller image_tokens", images));
-  }
-
-  /// Programs that start out from different processes cannot be run in turn.
-  void check_frameworks(const Rlhf& rlhf) const {
-    for (const Role* one : rlhf.all_roles()) {
-      const Role& role = *one;
-      const bool alone = algorithm_->generates && !rlhf.rollout;
-      const ModelFacts& facts = role.model.facts;
-      if (alone && (facts.image.has_tower || facts.has_state))
-        work_.fail(
-            "kind",
-            facts.has_state
-                ? say("{} of networks with a state is modelled in a rollout engine alone ({})",
-                      algorithm_->label, name_of(role.kind))
-                : say("{} of networks that read images is modelled in a rollout engine alone ({})",
-                      algorithm_->label, name_of(role.kind)),
-            "a rollout, an algorithm that generates nothing, or other models");
-      const FrameworkTraits& framework = traits_of(role.plan);
-      if (!framework.runs_rlhf)
-        work_.fail("kind",
-                   fmt::format("rlhf with framework '{}' ({}) is not modelled",
-                               framework.name.get(), name_of(role.kind)),
-                   "single, ddp, fsdp1, fsdp2, deepspeed or megatron");
-      if (!role.plan.trainer->runs_rlhf)
-        work_.fail("kind",
-                   fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
-                   "trainer trl or loop");
-      const Parallel& degrees = role.plan.parallel;
-      const bool divides = is_sharded(role.plan) || degrees.pipeline > 1;
-      const bool own =
-          role.plan.trainer->divides_sequences && degrees.model_ranks() == degrees.sequence;
-      const bool megatron = framework.split == SplitStyle::megatron;
-      if (divides && !own && !megatron)
-        work_.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
-                   "degrees of 1 beside parallel.data, or framework megatron");
-      if (megatron && algorithm_->generates && !rlhf.rollout)
-        work_.fail("kind", "generation under Megatron-LM is modelled in a rollout engine alone",
-                   "a rollout, or an algorithm that generates nothing");
-      if (megatron && !algorithm_->generates && degrees.pipeline > 1)
-        work_.fail("kind",
-                   "preferences over pipeline stages, which hand on the reference's activations "
-                   "too, are not modelled",
-                   "parallel.pipeline 1");
-      if (!framework.has_hybrid_engine && hybrid_)
-        work_.fail("hybrid_engine",
-                   fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),
-                   "framework deepspeed");
-    }
+    Diagnostic told = check_judge(own, *rlhf.judge);
+    check_both_awake(own, *rlhf.rollout, rlhf.judge->engine);
+    return told;
   }
 
   const Json& json_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/checked.h"
 #include "base/format.h"
@@ -45,6 +46,15 @@ void check_place(const Asked& asked) {
                  fmt::format("{}: an engine on the trainer's GPUs does not answer while they train",
                              engine.steps_off_policy),
                  "0, or placement separate");
+  if (!engine.streams) return;
+  if (engine.at().shares_gpus)
+    asked.refuse("streaming", "an engine on the trainer's GPUs does not answer while they train",
+                 "false, or placement separate");
+  if (engine.steps_off_policy > 0)
+    asked.refuse("streaming",
+                 fmt::format("answers may be {} updates behind, and nothing waits for them",
+                             engine.steps_off_policy),
+                 "false, or steps_off_policy 0");
 }
 
 void check_degree(const Asked& asked) {
@@ -135,6 +145,19 @@ RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence) {
   RolloutEngine engine = read_engine(reward, "engine", rollout_table()).value_or(RolloutEngine{});
   fit_length(reward, "engine", engine, engine.model_length > 0 ? 0 : sequence);
   return engine;
+}
+
+void check_both_awake(ObjectReader& reward, const RolloutEngine& rollout,
+                      const RolloutEngine& judge) {
+  const bool both = rollout.at().shares_gpus && !rollout.sleeps() && !judge.sleeps();
+  const double sum = rollout.utilization + judge.utilization;
+  if (!both || sum <= 1) return;
+  reward.fail("engine.gpu_memory_utilization",
+              fmt::format("{:g} of a GPU, of which the engine that generates keeps {:g}: awake "
+                          "together they ask for {:g}",
+                          judge.utilization, rollout.utilization, sum),
+              fmt::format("at most {:.2f}, or sleep_level 1 of one of them",
+                          std::floor((1 - rollout.utilization) * 100 + 1e-9) / 100));
 }
 
 Diagnostic check_judge(ObjectReader& reward, const Judge& judge) {

@@ -24,6 +24,10 @@ std::optional<Diagnostic> sleeps_for_nobody(const Rlhf& rlhf);
 /// The block `engine` of the model that judges answers, which has one; sequences of its own length
 /// where it says one, else of `sequence` tokens.
 RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence);
+/// Two engines that stay awake on the same GPUs have room beside each other. `reward`: the model
+/// that the second one runs.
+void check_both_awake(ObjectReader& reward, const RolloutEngine& rollout,
+                      const RolloutEngine& judge);
 /// As check_rollout.
 Diagnostic check_judge(ObjectReader& reward, const Judge& judge);
 

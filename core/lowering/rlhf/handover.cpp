@@ -186,7 +186,9 @@ void wake_judge(ProgramBuilder& b, const Judge& judge, bool inside) {
   if (!judge.engine.sleeps()) return;
   const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
   b.alloc(Category::parameters, memory.weights, Stream::engine);
+  move_weights(b, judge.engine, memory, true);
   answer(b, memory, inside);
+  move_weights(b, judge.engine, memory, false);
   b.free(Category::parameters, memory.weights, Stream::engine);
 }
 

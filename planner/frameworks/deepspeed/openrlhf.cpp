@@ -7,6 +7,7 @@
 #include "export/trainer_file.h"
 #include "export/trainer_files.h"
 #include "frameworks/deepspeed/ds_config.h"
+#include "frameworks/registry.h"
 #include "load/optimizer.h"
 #include "optimizers/description.h"
 #include "rollout/engine.h"
@@ -49,6 +50,8 @@ void check_zero(const Plan& plan) {
 void check_openrlhf(const Plan& plan) {
   if (plan.trainer->name != "openrlhf")
     refuse_export("trainer", "the plan runs under another program", "openrlhf");
+  if (!traits_of(plan).has_zero)
+    refuse_export("framework", "OpenRLHF has each model in an engine of DeepSpeed's", "deepspeed");
   check_zero(plan);
   const std::string_view optimizer = plan.optimizer.kind->name;
   if (optimizer != "adamw" && optimizer != "muon")

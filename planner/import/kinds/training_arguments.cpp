@@ -7,6 +7,7 @@
 #include "import/vocabulary.h"
 #include "lowering/rlhf/algorithms.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -25,7 +26,7 @@ bool is_trl(const Document& d) {
   return has_any(d, {"max_length", "max_seq_length", "packing", "dataset_text_field",
                      "assistant_only_loss", "completion_only_loss", "padding_free", "use_peft",
                      "max_prompt_length", "max_completion_length", "num_generations", "loss_type",
-                     "dataset_num_proc", "dataset_mixture", "dataset_mixer"}) ||
+                     "max_staleness", "dataset_num_proc", "dataset_mixture", "dataset_mixer"}) ||
          d.program.starts_with("trl ");
 }
 
@@ -62,7 +63,7 @@ std::string algorithm_of(const Document& d) {
       return std::string(a.name);
   // Beside max_length, which GRPO has not, answers are given and cut (DPO, KTO, ORPO).
   const bool cuts_answers = has_any(d, {"max_completion_length"}) && has_any(d, {"max_length"});
-  if (has_any(d, {"num_generations"})) return "grpo";
+  if (has_any(d, {"num_generations", "max_staleness"})) return "grpo";
   if (has_any(d, {"max_completion_length"}) && !cuts_answers) return "grpo";
   if (has_any(d, {"desirable_weight", "undesirable_weight"})) return "kto";
   if (has_any(d, {"simpo_gamma", "cpo_alpha"})) return "cpo";
@@ -114,6 +115,11 @@ void read_teacher(Key& key) {
   key.took("workload.models.reference.model");
 }
 
+/// Read with the engine.
+void read_with_server(Key& key) {
+  key.ignore("how far the engine runs ahead: taken with workload.rollout");
+}
+
 constexpr std::array kRules{
     KeyRule{"teacher_model_name_or_path", "", read_teacher},
     KeyRule{"max_new_tokens", "", read_distilled_tokens},
@@ -134,6 +140,9 @@ constexpr std::array kRules{
     KeyRule{"max_prompt_length", "", read_prompt_tokens},
     KeyRule{"max_completion_length", "", read_new_tokens},
     KeyRule{"use_vllm", "", read_vllm},
+    KeyRule{"max_staleness", "", read_with_server},
+    KeyRule{"max_inflight_tasks", "", read_with_server},
+    KeyRule{"weight_sync_steps", "", read_with_server},
     KeyRule{"loss_type", "", read_loss},
     KeyRule{"beta", "", read_beta},
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
@@ -180,6 +189,9 @@ const std::array kIgnored{
                  "ignore_bias_buffers",
                  "generate_during_eval",
                  "use_logits_to_keep"}},
+    IgnoredKeys{"of the engine's server and of its queue",
+                {"queue_maxsize", "request_timeout", "max_tool_calling_iterations",
+                 "fork_threshold_tokens", "delta_sync_*"}},
     IgnoredKeys{"rows are full or padded: the longest is estimated",
                 {"padding_free", "packing_strategy", "padding", "max_packed*", "pad_*"}},
 };
@@ -212,6 +224,36 @@ void answers_given(Recipe& recipe) {
                .field = "workload.prompt_length, the rest of max_length"});
 }
 
+/// AsyncGRPOConfig's own keys, or a program that has the class.
+bool is_asynchronous(const Document& d) {
+  return has_any(d, {"max_staleness", "max_inflight_tasks", "weight_sync_steps"}) ||
+         d.program.find("async_grpo") != std::string::npos ||
+         d.program.find("asyncgrpo") != std::string::npos;
+}
+
+/// experimental/async_grpo/async_grpo_config.py: a server of vLLM's on GPUs of its own runs
+/// max_staleness steps ahead. No reference is asked, and old scores are the engine's.
+void run_ahead(const Document& d, Recipe& recipe) {
+  const auto count = [&](const char* key, std::int64_t usual) {
+    const Json* said = value_below(d.value, key);
+    return said != nullptr && said->is_number_integer() ? said->get<std::int64_t>() : usual;
+  };
+  Json engine{{"engine", "vllm"},
+              {"placement", "separate"},
+              {"completions", count("num_generations", 8)},
+              {"steps_off_policy", std::max<std::int64_t>(1, count("max_staleness", 4))}};
+  if (const std::int64_t tasks = count("max_inflight_tasks", -1); tasks > 0)
+    engine["answers_in_work"] = tasks;
+  recipe.rlhf["rollout"] = std::move(engine);
+  recipe.rlhf["reference"] = "none";
+  if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 2048;
+  if (count("weight_sync_steps", 1) > 1)
+    recipe.note({.kind = Note::Kind::warning,
+                 .key = "weight_sync_steps",
+                 .reason = "weights are taken to be handed over after each step, which takes "
+                           "longer"});
+}
+
 /// GRPO's batch counts completions, num_generations of them to a prompt (TRL 1.16, grpo_config.py).
 void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) {
   recipe.algorithm = algorithm;
@@ -219,6 +261,7 @@ void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) 
   if (recipe.algorithm != algorithm || algorithm == "gkd") return distil(d, recipe);
   settle_reference(recipe, 0);  // grpo_config.py
   if (algorithm != "grpo") return answers_given(recipe);
+  if (is_asynchronous(d)) run_ahead(d, recipe);
   if (!recipe.rlhf.contains("prompt_length")) recipe.rlhf["prompt_length"] = 512;
   if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
 }

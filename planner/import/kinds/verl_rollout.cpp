@@ -60,20 +60,17 @@ void Composer::take_own_gpus(Json& rollout) {
   const char* stale = "async_training.staleness_threshold";
   const double behind = c_.said("async_training") != nullptr ? c_.number(stale, 0.1) : 1;
   if (behind > 0) rollout["steps_off_policy"] = static_cast<std::int64_t>(std::ceil(behind));
-  if (behind > 0 && c_.said("async_training") != nullptr) take_partial(rollout, behind);
-  if (behind == 0 && c_.integer("async_training.trigger_parameter_sync_step", 4) > 1)
-    recipe_.note({.kind = Note::Kind::warning,
-                  .key = stale,
-                  .reason = "0: samples stream to the trainer while others are generated, which is "
-                            "estimated as in turns and takes longer"});
+  const bool streams = behind == 0;
+  if (streams) rollout["streaming"] = true;
+  const bool partial = streams || c_.flag("async_training.partial_rollout", true);
+  if (partial && c_.said("async_training") != nullptr) take_partial(rollout, behind);
   rollout["sleep_level"] = 0;
 }
 
-/// Answers go on under new weights: so many prompts of each engine are in work, and no more than
-/// may be behind (fully_async_rollouter.py, set_max_required_samples).
+/// So many prompts of each engine are in work, and no more than may be behind
+/// (fully_async_rollouter.py, set_max_required_samples). Where some may be, they go on under new
+/// weights.
 void Composer::take_partial(Json& rollout, double behind) {
-  const char* partial = "async_training.partial_rollout";
-  if (!c_.flag(partial, true)) return;
   const std::int64_t engines =
       rollout.at("gpus").get<std::int64_t>() / rollout.value("tensor_parallel", std::int64_t{1});
   const auto most =
@@ -82,7 +79,8 @@ void Composer::take_partial(Json& rollout, double behind) {
       engines * c_.integer("async_training.concurrent_samples_per_replica", 16);
   rollout["answers_in_work"] =
       std::min(most, prompts * rollout.value("completions", std::int64_t{1}));
-  c_.came_from("/workload/rollout/answers_in_work", partial);
+  c_.came_from("/workload/rollout/answers_in_work",
+               "async_training.concurrent_samples_per_replica");
 }
 
 }  // namespace shardplan::importing::verl

@@ -164,7 +164,7 @@ TEST(Verl, StatesFromTheHostAreMadeOnce) {
 /// A state_dict of FSDP1 copies the shards; a bucket and the largest tensor, in fp32, come on top.
 TEST(Verl, CollectsWeightsForTheEngine) {
   constexpr std::int64_t kBucket = std::int64_t{1} << 30;
-  const Job plain = changed("{}");
+  const Job plain = changed(R"({"workload": {"rollout": {"weight_bucket": 0}}})");
   const Job bucket = changed(R"({"workload": {"rollout": {"weight_bucket": 1073741824}}})");
   EXPECT_GT(peak(bucket, Phase::generation), peak(plain, Phase::generation));
   const std::int64_t embedding = kVocabulary * kHidden * 4;
@@ -176,10 +176,11 @@ TEST(Verl, CollectsWeightsForTheEngine) {
   // Adapters alone: all of the model is gathered for them, or a layer at a time.
   const auto lora = [](const char* layered) {
     return peak(
-        changed(std::string(R"({"workload": {"method": "lora", "rollout": {)") + layered + "}}}"),
+        changed(std::string(R"({"workload": {"method": "lora", "rollout": {"weight_bucket": 0)") +
+                layered + "}}}"),
         Phase::generation);
   };
-  EXPECT_GT(lora("") - lora(R"("layered_summon": true)"), std::int64_t{1} << 30);
+  EXPECT_GT(lora("") - lora(R"(, "layered_summon": true)"), std::int64_t{1} << 30);
 }
 
 /// mem_fraction_static is of weights and cache alone, a token a page.
@@ -354,7 +355,8 @@ TEST(VerlMegatron, AsksForAnEngine) {
 TEST(Verl, PpoMayHaveNoRewardModelAndNoReference) {
   const Job job = changed(R"({"workload": {"algorithm": "ppo", "rewards": "function"}})");
   EXPECT_EQ(job.rlhf->roles.size(), 2);
-  const Job usual = changed(R"({"workload": {"algorithm": "ppo", "reference": "copy"}})");
+  const Job usual = changed(R"({"workload": {"algorithm": "ppo", "reference": "copy",
+                                                  "rewards": "model"}})");
   EXPECT_EQ(usual.rlhf->roles.size(), 4);
 }
 

@@ -301,5 +301,29 @@ TEST(ImportPreference, EveryWordIsOneOfAnAlgorithm) {
   EXPECT_EQ(algorithm_word("sgd"), "");
 }
 
+/// AsyncGRPOConfig (TRL 1.16, experimental/async_grpo): a server runs ahead, and no reference is
+/// asked.
+TEST(ImportTrl, AsynchronousGrpoRunsAhead) {
+  const std::string file =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nper_device_train_batch_size: 4\n"
+      "max_completion_length: 256\nbf16: true\noutput_dir: out\nmax_staleness: 2\n";
+  const Json work = importing::job_of(file, {{"cluster", "4xH100"}})["workload"];
+  EXPECT_EQ(work["algorithm"], "grpo");
+  EXPECT_EQ(work["reference"], "none");
+  EXPECT_EQ(work["rollout"]["placement"], "separate");
+  EXPECT_EQ(work["rollout"]["steps_off_policy"], 2);
+  EXPECT_FALSE(work["rollout"].contains("answers_in_work"));
+  const Json more =
+      importing::job_of(file + "max_inflight_tasks: 64\n", {{"cluster", "4xH100"}})["workload"];
+  EXPECT_EQ(more["rollout"]["answers_in_work"], 64);
+  const Json program = importing::job_of(
+      "from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer\n"
+      "config = AsyncGRPOConfig(output_dir='out', per_device_train_batch_size=4)\n"
+      "trainer = AsyncGRPOTrainer(model='Qwen/Qwen3-0.6B', args=config)\n",
+      {{"cluster", "4xH100"}})["workload"];
+  EXPECT_EQ(program["rollout"]["steps_off_policy"], 4);
+  EXPECT_EQ(program["new_tokens"], 2048);
+}
+
 }  // namespace
 }  // namespace shardplan::importing::preference_test

@@ -299,6 +299,8 @@ TEST(ImportVerl, GivesAnEngineItsOwnGpus) {
   EXPECT_EQ(whole["workload"]["rollout"]["log_probabilities"], true);
   const Json none = loaded(with("rollout.n_gpus_per_node=4 async_training.staleness_threshold=0"));
   EXPECT_FALSE(none["workload"]["rollout"].contains("steps_off_policy"));
+  EXPECT_EQ(none["workload"]["rollout"]["streaming"], true);
+  EXPECT_EQ(none["workload"]["rollout"]["answers_in_work"], 2 * 16 * 4);
 }
 
 // A configuration that is written has the same job in it.
@@ -307,6 +309,8 @@ TEST(ExportVerl, WritesWhatItReads) {
        {"", "actor_rollout_ref.hybrid_engine=False rollout.n_gpus_per_node=4",
         "rollout.n_gpus_per_node=4 async_training.staleness_threshold=1 "
         "async_training.trigger_parameter_sync_step=2",
+        "rollout.n_gpus_per_node=4 async_training.staleness_threshold=0 "
+        "async_training.trigger_parameter_sync_step=4",
         "rollout.n_gpus_per_node=4 async_training.staleness_threshold=3 "
         "async_training.partial_rollout=False",
         "algorithm.adv_estimator=gae critic.model.path=Qwen/Qwen2.5-1.5B "

@@ -177,7 +177,7 @@ TEST_F(JobFixes, TwoEnginesOnTheSameGpusAreToldWhatTheyCanShare) {
 
 /// Both can sleep in turns: one change does not exclude the other.
 TEST_F(JobFixes, TwoEnginesThatStayAwakeAreToldToSleepBoth) {
-  const Json engine{{"gpu_memory_utilization", 0.6}, {"sleep_level", 0}};
+  const Json engine{{"gpu_memory_utilization", 0.5}, {"sleep_level", 0}};  // more is refused
   Json json = Json::parse(
       R"({"model": "qwen2.5-7b", "cluster": "2xH100-80GB", "framework": "fsdp2", "trainer": "verl",
           "precision": "bf16-autocast", "checkpointing": "full",
