@@ -6,6 +6,7 @@
 
 #include "application.h"
 #include "base/diagnostic.h"
+#include "models/dropped_file.h"
 
 namespace shardplan::gui {
 namespace {
@@ -38,6 +39,14 @@ std::optional<Theme> theme_of(const QString& name) {
                                                             : std::nullopt;
 }
 
+/// A job, or another file that says one, as when it is dropped on the window.
+void open_file(JobDocument& document, const QString& path) {
+  if (take_file(document, path) != FileKind::record) return;
+  throw InputError({.file = path.toStdString(),
+                    .message = "not a job",
+                    .expected = "an object with \"model\" and \"cluster\""});
+}
+
 int run(QApplication& qt, const Arguments& a) {
   const bool is_picture = !a.picture.isEmpty();
   const QString start = !a.page.isEmpty()  ? a.page
@@ -59,7 +68,7 @@ int run(QApplication& qt, const Arguments& a) {
   if (!is_picture) application.resume();  // a picture is the same on every machine
   if (!a.language.isEmpty()) application.set_language(a.language);
   if (*theme != Theme::system) application.set_theme(*theme);
-  if (!a.job.isEmpty()) application.session().document().open(a.job);
+  if (!a.job.isEmpty()) open_file(application.session().document(), a.job);
   application.window().show_page(page);
   if (is_picture) {
     if (application.session().answer().error && !a.job.isEmpty())

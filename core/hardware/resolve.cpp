@@ -28,9 +28,9 @@ bool names_gpu(std::string_view name, const HardwareCatalog& catalog) {
   }
 }
 
-/// Throws for A100x4.
+/// Throws for A100x4, and for A100:4 as SkyPilot and Slurm have it.
 void check_trailing_count(std::string_view name, const HardwareCatalog& catalog) {
-  const auto x = name.rfind('x');
+  const auto x = name.find_last_of("x:*");
   if (x == std::string_view::npos || !all_digits(name.substr(x + 1))) return;
   const std::string_view gpu = name.substr(0, x);
   if (!names_gpu(gpu, catalog)) return;

@@ -6,6 +6,8 @@
 #include "cli/commands.h"
 #include "cli/fit_question.h"
 #include "cli/lists.h"
+#include "cli/program.h"
+#include "load/catalog.h"
 #include "render/fixes_text.h"
 
 namespace shardplan::cli {
@@ -38,8 +40,15 @@ void declare(CLI::App& app, Run& run, bool with_flags) {
     add_output(*command, a->output);
   }
   command->callback([a, &run] {
-    if (a->question.lacks_model()) throw CLI::RequiredError("MODEL");
-    if (a->question.lacks_cluster()) throw CLI::RequiredError("CLUSTER");
+    if (a->question.lacks_model())
+      throw UsageError(
+          "MODEL is required: a catalogue name, a config.json, a size such as 7B, or a file of a "
+          "trainer's");
+    if (a->question.lacks_cluster())
+      throw UsageError(fmt::format(
+          "CLUSTER is required: GPUs such as 4xA100-40GB, or an instance such as p4d.24xlarge; "
+          "`shardplan table {}` compares machines",
+          find_model(a->question.model) ? a->question.model : "MODEL"));
     run = [a] { return run_fit(*a); };
   });
 }

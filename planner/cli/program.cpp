@@ -14,6 +14,8 @@
 #include "cli/completion/candidates.h"
 #include "cli/spoken_flags.h"
 #include "cli/terminal.h"
+#include "json/given_texts.h"
+#include "load/catalog.h"
 #include "render/text_width.h"
 
 namespace shardplan::cli {
@@ -29,9 +31,12 @@ std::string command_error(std::string_view asked) {
   if (asked.empty() || asked.front() == '-') return {};
   const std::vector<std::string> names = command_names();
   if (std::find(names.begin(), names.end(), asked) != names.end()) return {};
+  const std::string near = nearest(asked, std::span<const std::string>(names));
+  // A model's name or a file in the command's place asks whether it fits.
+  const bool is_question = near.empty() && (find_model(asked) || is_readable(std::string(asked)));
   return to_string({.message = fmt::format("unknown command '{}'", asked),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                    .nearest = nearest(asked, std::span<const std::string>(names))});
+                    .nearest = is_question ? fmt::format("fit {}", asked) : near});
 }
 
 }  // namespace
@@ -55,7 +60,11 @@ Exit run_program(const std::vector<std::string>& arguments) {
     const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };
     for (const CLI::App* command : app.get_subcommands(is_asked))
       meant = spoken_flags(meant, *command);
-    if (!arguments.empty()) meant.insert(meant.begin(), asked);
+    if (arguments.empty()) {
+      Output().write_text(app.help());
+      return Exit::usage;
+    }
+    meant.insert(meant.begin(), asked);
     std::reverse(meant.begin(), meant.end());  // CLI11 takes the last one first
     app.parse(std::move(meant));
   } catch (const CLI::Success& e) {

@@ -50,15 +50,23 @@ void Shell::step() {
   }
 }
 
-/// Whether a command begins here, perhaps behind "export" or "do".
-bool Shell::at_start() const {
-  return !variables_.in_list() &&
-         std::ranges::all_of(words_, [](const Word& w) { return is_declaration(w.text); });
+/// How many words of what is read stand before the command itself: "export", "do", "declare -a".
+std::size_t Shell::before_command() const {
+  std::size_t count = 0;
+  bool takes_flags = false;
+  for (; count < words_.size(); ++count) {
+    const std::string& word = words_[count].text;
+    if (takes_flags && word.starts_with('-')) continue;
+    takes_flags = word == "export" || word == "local" || word == "declare" || word == "readonly" ||
+                  word == "typeset";
+    const bool opens = word == "then" || word == "else" || word == "do" || word == "env";
+    if (!takes_flags && !opens) break;
+  }
+  return count;
 }
 
-bool Shell::is_declaration(std::string_view word) {
-  return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
-         word == "then" || word == "else" || word == "do" || word == "env";
+bool Shell::at_start() const {
+  return !variables_.in_list() && before_command() == words_.size();
 }
 
 void Shell::read_word() {
@@ -108,9 +116,7 @@ void Shell::end_command() {
   for (const Word& word : words_) texts.push_back(word.text);
   const bool skipped = branches_.skipping();
   const bool is_pattern = branches_.end_command(texts, !variables_.met_unknown());
-  const auto begin =
-      std::ranges::find_if_not(words_, [](const Word& w) { return is_declaration(w.text); });
-  words_.erase(words_.begin(), begin);
+  words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(before_command()));
   if (!words_.empty() && !skipped && !is_pattern) {
     run_inner_script();
     command.words = std::move(words_);

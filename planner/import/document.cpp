@@ -9,6 +9,7 @@
 #include "base/diagnostic.h"
 #include "import/command_line.h"
 #include "import/python_trainer.h"
+#include "json/utf8.h"
 #include "load/ds_config/document.h"
 #include "toml/document.h"
 #include "yaml/document.h"
@@ -75,31 +76,6 @@ Document hostfile(const std::vector<std::string_view>& lines, const std::string&
   document.file = file;
   document.value = Json{{"hostfile", std::move(hosts)}};
   return document;
-}
-
-/// Whether every byte belongs to a character; messages and jobs are made of texts.
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t more = lead < 0x80              ? 0
-                             : (lead >> 5) == 0b110   ? 1
-                             : (lead >> 4) == 0b1110  ? 2
-                             : (lead >> 3) == 0b11110 ? 3
-                                                      : text.size();
-    if (i + more >= text.size() && more > 0) return false;
-    for (std::size_t k = 1; k <= more; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) >> 6) != 0b10) return false;
-    const bool overlong =
-        (more == 1 && lead < 0xC2) ||
-        (more == 2 && lead == 0xE0 && static_cast<unsigned char>(text[i + 1]) < 0xA0) ||
-        (more == 2 && lead == 0xED && static_cast<unsigned char>(text[i + 1]) > 0x9F) ||
-        (more == 3 &&
-         (lead > 0xF4 || (lead == 0xF0 && static_cast<unsigned char>(text[i + 1]) < 0x90) ||
-          (lead == 0xF4 && static_cast<unsigned char>(text[i + 1]) > 0x8F)));
-    if (overlong) return false;
-    i += more + 1;
-  }
-  return true;
 }
 
 /// What YAML makes of an argument: a number, a truth, a list or an object, else the text.
@@ -337,9 +313,7 @@ std::optional<std::int64_t> integer_at(const Document& d, std::string_view path)
 std::vector<Document> parse_documents(std::string_view text, const std::string& file) {
   const std::vector<std::string_view> lines = lines_of(text);
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4000)));
-  // yaml-cpp takes bytes of zero for a sign of UTF-16 or UTF-32.
-  if (!is_utf8(text) || text.find('\0') != text.npos)
-    throw InputError({.file = file, .message = "is no text in UTF-8", .expected = "UTF-8"});
+  require_utf8(text, file);  // yaml-cpp takes bytes of zero for a sign of UTF-16 or UTF-32
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     throw InputError({.file = file,
                       .message = "is empty",
@@ -394,9 +368,11 @@ std::string resolved_path(const std::string& path, const std::string& file) {
   const fs::path folder = fs::path(file).parent_path();
   for (const fs::path& candidate : {folder / path, fs::path(path)})
     if (fs::exists(candidate, error)) return candidate.string();
-  // Behind a folder that only a shell knows ("$DIR/a.yaml"), or said from a folder above.
+  // Behind a folder that only a shell knows ("$DIR/a.yaml"), or said from a folder above, where
+  // scripts are started. A word without an ending may be a model's name, and no file.
   const fs::path relative = fs::path(path).relative_path();
-  const bool only_beside = fs::path(path).is_absolute() || !relative.has_parent_path();
+  const bool one_word = !relative.has_parent_path();
+  const bool only_beside = one_word && (fs::path(path).is_absolute() || !relative.has_extension());
   fs::path above = (fs::current_path(error) / folder / "x").lexically_normal().parent_path();
   for (fs::path shown = folder;;) {
     if (fs::exists(above / relative, error)) return (shown / relative).string();

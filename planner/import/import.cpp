@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <span>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/diagnostic.h"
@@ -58,6 +61,22 @@ bool refers_elsewhere(const Json& value, const Json& file) {
       text.begin() + 2, text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
   return point != text.end() && *point == '.' &&
          !file.contains(std::string(text.begin() + 2, point));
+}
+
+/// Keys by which files are told, of the trainers whose files people write by hand.
+constexpr auto kIdentifying = std::to_array<std::string_view>(
+    {"base_model", "micro_batch_size", "sequence_len", "model_name_or_path",
+     "per_device_train_batch_size", "distributed_type", "actor_rollout_ref", "zero_optimization",
+     "train_micro_batch_size_per_gpu", "finetuning_type", "tensor_model_parallel_size"});
+
+/// The first key that is spelt nearly as one of them, and that one; or two empty texts.
+std::pair<std::string, std::string> misspelt_key(const Json& file) {
+  if (!file.is_object()) return {};
+  for (const auto& [key, value] : file.items()) {
+    const std::string near = nearest(key, std::span<const std::string_view>(kIdentifying));
+    if (!near.empty() && near != key) return {key, near};
+  }
+  return {};
 }
 
 struct Told {
@@ -122,6 +141,13 @@ class Teller {
                         .message = "has the options of one worker alone",
                         .expected = "the whole configuration, which names it under defaults, or "
                                     "the script that starts the trainer"});
+    if (const auto [key, near] = misspelt_key(document.value); !near.empty())
+      throw InputError({.file = document.file,
+                        .key = key,
+                        .message = "unknown key, in a file of no kind that is known",
+                        .expected = "a trainer's keys",
+                        .nearest = near,
+                        .position = document.positions.find(key)});
     throw InputError({.file = document.file,
                       .message = "is of no kind that is known",
                       .expected = read_kinds()});
@@ -323,7 +349,7 @@ bool is_trainer_file(const std::string& path) {
 bool is_own_job(const std::string& path) {
   const std::string text = read_text_file(path);
   const std::size_t start = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-  if (start == std::string::npos) return true;
+  if (start == std::string::npos) return false;
   if (text[start] != '{') return false;
   bool deep = false;  // parse_json() says so
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {

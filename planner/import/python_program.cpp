@@ -120,8 +120,16 @@ class Program {
   }
 
   void set(const std::string& target, const Value& value) {
-    if (!class_.empty()) set_variable(class_ + "." + target, value);
+    if (!class_.empty()) {
+      set_variable(class_ + "." + target, value);
+      declare_argument(target, value);  // a field of a dataclass, which a parser fills
+    }
     set_variable(target, value);
+  }
+  /// An argument of the program and its default. Of two with one name nothing is known.
+  void declare_argument(const std::string& name, const Value& value) {
+    const auto [argument, added] = arguments_.try_emplace(name, value);
+    if (!added && argument->second != value) argument->second.reset();
   }
   void set_variable(const std::string& target, const Value& value) {
     if (value)
@@ -162,7 +170,11 @@ class Program {
       std::string sign(1, c);
       if (c == '*' || c == '/')
         while (peek(sign.size()) == c) sign += c;
-      if (is_name_start(c)) {  // if, else, for, and, in: only a run tells
+      if (starts("if ") && value) {
+        value = chosen(value, deep);
+        continue;
+      }
+      if (is_name_start(c)) {  // else, for, and, in: only a run tells
         value.reset();
         primary(deep);
         continue;
@@ -175,6 +187,21 @@ class Program {
       value = at_ == before ? std::nullopt : folded(value, sign, other);
     }
     return value;
+  }
+
+  /// `6 if flag else 4`, where the flag is a known one.
+  Value chosen(const Value& yes, int deep) {
+    name();
+    const Value flag = primary(deep + 1);
+    skip_space();
+    if (!flag || !flag->is_boolean() || !starts("else ")) return std::nullopt;
+    name();
+    const Value no = primary(deep + 1);
+    skip_space();
+    const bool ends =
+        at_ == text_.size() || std::string_view(",)]}\n;").find(peek()) != std::string_view::npos;
+    if (!ends) return std::nullopt;
+    return flag->get<bool>() ? yes : no;
   }
 
   Value primary(int deep) {
@@ -233,7 +260,17 @@ class Program {
     if (word == "None") return Json();
     if (word.starts_with("torch.") || word.starts_with("jnp.")) return word;
     const auto found = variables_.find(word);
-    return found == variables_.end() ? Value() : Value(found->second);
+    return found == variables_.end() ? argument_of(word) : Value(found->second);
+  }
+
+  /// args.batch, script_args.batch: what the program runs with where its command says nothing.
+  Value argument_of(std::string_view word) const {
+    const std::size_t point = word.find('.');
+    if (point == word.npos) return std::nullopt;
+    const std::string_view owner = word.substr(0, point);
+    if (!owner.ends_with("args") && !owner.ends_with("arguments")) return std::nullopt;
+    const auto found = arguments_.find(word.substr(point + 1));
+    return found == arguments_.end() ? Value() : found->second;
   }
 
   Value number() {
@@ -304,7 +341,50 @@ class Program {
     return open == '(' && !commas && list.size() == 1 ? Value(list.front()) : Value(list);
   }
 
-  /// Of what is called only these say what they return: whether a GPU has bf16.
+  /// Of what is called only these say what they return: whether a GPU has bf16, a number of a
+  /// text, the default of a field or of a variable of the environment.
+  Value result_of(const PythonCall& made) const {
+    const std::string_view called = made.name;
+    if (called.ends_with("is_bfloat16_supported") || called.ends_with("is_bf16_supported"))
+      return true;
+    const auto& given = made.arguments;
+    if (called == "field" || called == "dataclasses.field") {
+      const auto found = std::ranges::find(given, "default", &PythonCall::Argument::name);
+      return found == given.end() ? Value() : found->value;
+    }
+    if (called == "int" || called == "float")
+      return given.size() == 1 ? number_of(given[0]) : Value();
+    const bool environment =
+        called == "os.getenv" || called == "os.environ.get" || called == "getenv";
+    return environment && given.size() == 2 ? given[1].value : Value();
+  }
+
+  static Value number_of(const PythonCall::Argument& argument) {
+    const Value& value = argument.value;
+    if (!value || value->is_number()) return value;
+    if (!value->is_string()) return std::nullopt;
+    const Json parsed = Json::parse(value->get_ref<const std::string&>(), nullptr, false);
+    return parsed.is_number() ? Value(parsed) : std::nullopt;
+  }
+
+  /// parser.add_argument("--batch", "-b", type=int, default=4)
+  void read_declaration(const PythonCall& made) {
+    if (!made.name.ends_with(".add_argument")) return;
+    Value otherwise;
+    std::string name;
+    for (const PythonCall::Argument& argument : made.arguments) {
+      if (argument.name == "default") otherwise = argument.value;
+      if (argument.name == "dest" && argument.value && argument.value->is_string())
+        name = argument.value->get<std::string>();
+      if (!argument.name.empty() || !name.empty() || !argument.value) continue;
+      const std::string spelt =
+          argument.value->is_string() ? argument.value->get<std::string>() : "";
+      if (spelt.starts_with("--")) name = spelt.substr(2);
+    }
+    std::ranges::replace(name, '-', '_');
+    if (!name.empty()) declare_argument(name, otherwise);
+  }
+
   Value call(const std::string& called, int deep) {
     PythonCall made{.name = called, .line = line_, .arguments = {}};
     step();
@@ -318,10 +398,10 @@ class Program {
     }
     if (at_ < text_.size()) step();
     depth_ = std::max(depth_ - 1, 0);
+    read_declaration(made);
+    Value result = result_of(made);
     calls_.push_back(std::move(made));
-    const bool asks =
-        called.ends_with("is_bfloat16_supported") || called.ends_with("is_bf16_supported");
-    return asks ? Value(true) : std::nullopt;
+    return result;
   }
 
   void add_argument(PythonCall& made, bool spread, int deep) {
@@ -350,6 +430,7 @@ class Program {
   std::string class_;
   std::size_t class_indent_ = 0;
   std::map<std::string, Json, std::less<>> variables_;
+  std::map<std::string, Value, std::less<>> arguments_;  ///< of the command that starts it
   std::vector<PythonCall> calls_;
 };
 

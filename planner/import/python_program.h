@@ -23,7 +23,8 @@ struct PythonCall {
 
 /// The calls of a program, in the order in which they end: the arguments of a call before it. Knows
 /// literals, lists, dictionaries, variables and defaults of functions that are set to such, sums of
-/// whole numbers, and torch's types by name. A block of `if False:` does not run.
+/// whole numbers, torch's types by name, and as `args.NAME` the defaults of the program's own
+/// arguments (argparse, dataclasses). A block of `if False:` does not run.
 std::vector<PythonCall> python_calls(std::string_view text);
 
 }  // namespace shardplan::importing

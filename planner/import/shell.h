@@ -30,8 +30,8 @@ class Shell {
   }
 
   void step();
+  std::size_t before_command() const;
   bool at_start() const;
-  static bool is_declaration(std::string_view word);
   void read_word();
   void end_command();
   void run_inner_script();

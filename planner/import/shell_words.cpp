@@ -161,7 +161,14 @@ std::vector<std::string> Shell::value_of_variable() {
     const std::size_t end = std::min(closing(text_, at_, '{', '}'), text_.size());
     const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
     at_ = std::min(end + 1, text_.size());
-    return variables_.braced(inside, 0);
+    std::vector<std::string> value = variables_.braced(inside, 0);
+    // `: "${NAME:=4096}"`: from here on the variable has that value.
+    const std::string name(inside.substr(0, inside.find(":=")));
+    const bool assigns =
+        !name.empty() && name.size() < inside.size() && std::ranges::all_of(name, is_name_char);
+    if (assigns && variables_.first_word(name) == nullptr && !branches_.skipping())
+      variables_.of(name) = value;
+    return value;
   }
   if (is_digit(peek()) || peek() == '@' || peek() == '*' || peek() == '#' || peek() == '?') {
     ++at_;

@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "import/module_names.h"
+#include "import/shipped_ds_configs.h"
 #include "job/fields.h"
 #include "json/document.h"
 #include "load/ds_config/document.h"
@@ -209,12 +210,20 @@ void read_deepspeed(Key& key) {
   if (name.empty() || name == "false") return key.ignore("no DeepSpeed");
   const std::string& asked = key.recipe().asked_ds_config;
   const std::string path = asked.empty() ? resolved_path(name, key.document().file) : asked;
-  if (path.empty())
+  if (!path.empty()) return attach_ds_config(key, ds_config_of_trainer(path), path);
+  const auto shipped = shipped_ds_config(name);
+  if (!shipped)
     key.refuse(fmt::format("no file '{}' beside this one, in a folder above or in the working "
                            "directory",
                            name),
                "the ds_config; or --ds-config PATH");
-  attach_ds_config(key, ds_config_of_trainer(path), path);
+  key.recipe().note(
+      {.kind = Note::Kind::assumed,
+       .file = key.origin().file,
+       .key = key.path(),
+       .field = "framework.ds_config",
+       .reason = fmt::format("'{}' is not here: taken as {} ships it", name, shipped->trainer)});
+  attach_ds_config(key, shipped->config, "");
 }
 
 void make_lora(Recipe& recipe) {

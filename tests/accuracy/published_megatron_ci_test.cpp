@@ -50,9 +50,17 @@ bool rests_on_reading(const Json& row) {
       [&](const char* word) { return arguments.find(word) != std::string::npos; });
 }
 
+/// Their routers stay in 16 bits.
+bool has_experts_in_fp8(const Json& row) {
+  const std::string arguments = row.at("arguments").dump();
+  return arguments.find("--fp8-format") != std::string::npos &&
+         arguments.find("--num-experts") != std::string::npos;
+}
+
 struct Errors {
   std::vector<double> of_gpu;
-  std::vector<double> read;  ///< of rows that rest on reading
+  std::vector<double> narrow;  ///< of rows with experts in fp8
+  std::vector<double> read;    ///< of rows that rest on reading
   int refused = 0;
 };
 
@@ -64,8 +72,10 @@ const std::map<std::string, Errors>& errors() {
     for (const Json& row : table.at("rows")) {
       Errors& e = found[row.at("gpu")];
       try {
-        (rests_on_reading(row) ? e.read : e.of_gpu)
-            .push_back(predicted_bytes(row) / row.at("allocated_peak_bytes").get<double>() - 1);
+        std::vector<double>& of = has_experts_in_fp8(row) ? e.narrow
+                                  : rests_on_reading(row) ? e.read
+                                                          : e.of_gpu;
+        of.push_back(predicted_bytes(row) / row.at("allocated_peak_bytes").get<double>() - 1);
       } catch (const InputError&) {
         ++e.refused;
       }
@@ -109,6 +119,14 @@ TEST(PublishedMegatronCi, WhatRestsOnReadingIsAMissThatIsKnown) {
   EXPECT_LT(*std::ranges::max_element(all), 0.006);
 }
 
+// One run: 4.4 % too high, by the inputs that experts are said to keep in 16 bits.
+TEST(PublishedMegatronCi, ExpertsInEightBitsAreNotTooLow) {
+  const std::vector<double>& of = errors().at("GB200").narrow;
+  ASSERT_EQ(of.size(), 1U);
+  EXPECT_GT(of.front(), 0);
+  EXPECT_LT(of.front(), 0.05);
+}
+
 TEST(PublishedMegatronCi, WhatRestsOnReadingSaysSoAndIsWithinItsBound) {
   int judged = 0;
   const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/megatron_ci.json");
@@ -122,13 +140,13 @@ TEST(PublishedMegatronCi, WhatRestsOnReadingSaysSoAndIsWithinItsBound) {
     } catch (const InputError&) {
     }
   }
-  EXPECT_EQ(judged, 6);
+  EXPECT_EQ(judged, 7);
 }
 
 TEST(PublishedMegatronCi, NoRowIsRefusedUnseen) {
   int refused = 0;
   for (const auto& [gpu, e] : errors()) refused += e.refused;
-  EXPECT_EQ(refused, 3) << "experts in fp8, hybrid layers";
+  EXPECT_EQ(refused, 2) << "experts in fp8 under Megatron-FSDP, hybrid layers";
 }
 
 }  // namespace

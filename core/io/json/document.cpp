@@ -19,6 +19,7 @@
 #include "json/given_texts.h"
 #include "json/syntax_reason.h"
 #include "json/text_position.h"
+#include "json/utf8.h"
 
 namespace shardplan {
 namespace {
@@ -69,6 +70,7 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
                       .expected = "JSON",
                       .position = {1, 1},
                       .rule = "json.syntax"_rule});
+  require_utf8(text, file);
   try {
     return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {
@@ -99,21 +101,6 @@ std::string read_stream(std::istream& in, std::size_t largest) {
   return text;
 }
 
-/// The file in the same folder whose name is spelt nearly alike, as a path; or "".
-std::string near_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  constexpr std::size_t kMostNames = 10'000;
-  const fs::path asked(path), folder = asked.parent_path();
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end;
-       !error && it != end && names.size() < kMostNames; it.increment(error))
-    if (it->is_regular_file(error)) names.push_back(it->path().filename().string());
-  std::sort(names.begin(), names.end());  // a folder has no order of its own
-  const std::string name = nearest(asked.filename().string(), std::span<const std::string>(names));
-  return name.empty() ? name : (folder / name).string();
-}
-
 std::string read_opened(const std::string& path, std::size_t largest) {
   std::ifstream in(path, std::ios::binary);
   if (in) return read_stream(in, largest);
@@ -137,6 +124,20 @@ const std::string& read_once(const std::string& path, std::size_t largest) {
 }
 
 }  // namespace
+
+std::string near_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t kMostNames = 10'000;
+  const fs::path asked(path), folder = asked.parent_path();
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end;
+       !error && it != end && names.size() < kMostNames; it.increment(error))
+    if (it->is_regular_file(error)) names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());  // a folder has no order of its own
+  const std::string name = nearest(asked.filename().string(), std::span<const std::string>(names));
+  return name.empty() ? name : (folder / name).string();
+}
 
 std::string read_text_file(const std::string& path, std::size_t largest) {
   const auto small_enough = [&](std::string text) {

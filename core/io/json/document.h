@@ -36,6 +36,9 @@ Json read_json_file(const std::string& path);
 /// The path that stands for standard input.
 inline constexpr std::string_view kStandardInput = "-";
 
+/// The file in the same folder whose name is spelt nearly alike, as a path; or "".
+std::string near_file(const std::string& path);
+
 /// The text of a file, or of standard input; throws InputError when it cannot be read or is larger
 /// than a document may be.
 std::string read_text_file(const std::string& path);

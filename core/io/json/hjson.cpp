@@ -11,6 +11,7 @@
 
 #include "base/diagnostic.h"
 #include "json/text_position.h"
+#include "json/utf8.h"
 
 namespace shardplan {
 namespace {
@@ -42,14 +43,6 @@ std::optional<Json> number_in(std::string_view text) {
   const double x = number.get<double>();
   if (std::trunc(x) == x && std::abs(x) < kLargestWhole) return Json(static_cast<std::int64_t>(x));
   return number;
-}
-
-bool is_utf8(std::string_view text) {
-  try {
-    return !Json(text).dump().empty();
-  } catch (const Json::exception&) {  // it writes nothing else
-    return false;
-  }
 }
 
 void append_utf8(std::string& out, std::uint32_t c) {
@@ -312,9 +305,7 @@ Json parse_hjson(std::string_view text, const std::string& file) {
                       .message = fmt::format("the document has {} bytes", text.size()),
                       .expected = fmt::format("at most {} bytes", kLargestDocument),
                       .rule = "json.too-large"_rule});
-  if (!is_utf8(text))
-    throw InputError(
-        {.file = file, .message = "not valid JSON: no UTF-8", .rule = "json.syntax"_rule});
+  require_utf8(text, file);
   return HjsonParser(text, file).document();
 }
 

@@ -65,6 +65,7 @@ class JobLoader {
   // job_checks.cpp
   void check_engine();
   void check_recipe();
+  void leave_routers_wide();
   void check_recipe_widths(const ProductRecipe& recipe);
   void check_precision();
   static bool keeps_pages(const OptimizerDescription& optimizer);

@@ -91,6 +91,16 @@ void require_alone(const Json& value, const ModelContext& at, const std::string&
                         .expected = fmt::format("only '{}'", form)});
 }
 
+/// What people have who run a model: its weights, or all of it in one file.
+void refuse_weights(const fs::path& file, const ModelContext& at) {
+  for (const char* ending : {".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt"})
+    if (file.extension() == ending)
+      throw InputError({.file = at.file,
+                        .key = at.key,
+                        .message = fmt::format("'{}' has a model's weights", file.string()),
+                        .expected = "its config.json, or a catalogue name"});
+}
+
 }  // namespace
 
 std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at) {
@@ -107,7 +117,14 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   std::error_code error;
   if (text.empty() || (!is_readable(path.string()) && !fs::exists(path, error)))
     return std::nullopt;
-  const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
+  const bool folder = fs::is_directory(path, error);
+  const fs::path file = folder ? path / "config.json" : path;
+  if (folder && !is_readable(file.string()))
+    throw InputError({.file = at.file,
+                      .key = at.key,
+                      .message = fmt::format("the folder '{}' has no config.json", text),
+                      .expected = "the folder of a model, as transformers saves one, or a file"});
+  refuse_weights(file, at);
   // transformers reads it with json.load.
   Json config = parse_python_json(read_text_file(file.string()), file.string());
   return NamedConfig{std::move(config), file.string(), path.string()};
@@ -120,6 +137,12 @@ bool is_hub_name(std::string_view name) {
          name.find_first_of(". \\") > slash && !name.ends_with(".json");
 }
 
+bool looks_like_file(std::string_view text) {
+  for (const char* ending : {".json", ".yaml", ".yml", ".toml", ".sh", ".slurm", ".py", ".ipynb"})
+    if (text.ends_with(ending)) return true;
+  return false;
+}
+
 Model load_named_model(const std::string& text, const ModelContext& at,
                        const BuildOptions& options) {
   if (const auto found = find_config(text, at)) return from_config(*found, options);
@@ -127,14 +150,17 @@ Model load_named_model(const std::string& text, const ModelContext& at,
   throw InputError(
       {.file = at.file,
        .key = at.key,
-       .message = fmt::format("'{}' is no model of the catalogue and no file", text),
+       .message = looks_like_file(text)
+                      ? fmt::format("there is no file '{}'", text)
+                      : fmt::format("'{}' is no model of the catalogue and no file", text),
        .expected = is_hub_name(text)
                        ? fmt::format("a catalogue name, the path of its config.json "
                                      "(huggingface.co/{}/raw/main/config.json), or a "
                                      "size such as 7B",
                                      text)
                        : "a catalogue name, the path of a config.json, or a size such as 7B",
-       .nearest = nearest_model(text)});
+       .nearest = looks_like_file(text) ? near_file((fs::path(at.directory) / text).string())
+                                        : nearest_model(text)});
 }
 
 Model load_model(const Json& value, const ModelContext& at, const BuildOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "import/kinds/hydra_references.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/verl_config.h"
 #include "import/kinds/verl_keys.h"
@@ -218,9 +219,11 @@ const std::vector<KeyRule>& all_rules() {
 void read(const Document& d, Recipe& recipe) {
   if (has_any(d, {"model.partial_pretrain"})) return read_sft(d, recipe);
   if (d.program.find(".sft_trainer") != std::string::npos) return read_sft_of_engines(d, recipe);
+  Document whole = d;  // "${lora.rank}", of a block that the file's author has added
+  resolve_references(whole.value);
   const KeyTable own{all_rules(), kIgnored};
-  read_keys(d, {&own}, recipe);
-  compose_rl(Config(d, recipe));
+  read_keys(whole, {&own}, recipe);
+  compose_rl(Config(whole, recipe));
 }
 
 }  // namespace

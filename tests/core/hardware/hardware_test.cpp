@@ -173,6 +173,7 @@ TEST(ClusterName, BadCountsAreErrors) {
   EXPECT_THAT(error_of("999999xp4d.24xlarge"), HasSubstr("are too many"));
   EXPECT_THAT(error_of("2x2x2xA100"), HasSubstr("has 3 counts"));
   EXPECT_THAT(error_of("A100x4"), HasSubstr("did you mean '4xA100-SXM4-80GB'?"));
+  EXPECT_THAT(error_of("A100:4"), HasSubstr("did you mean '4xA100-SXM4-80GB'?"));
   EXPECT_THAT(error_of("3090x2"), HasSubstr("did you mean '2xRTX3090-24GB'?"));
 }
 

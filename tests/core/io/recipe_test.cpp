@@ -214,5 +214,17 @@ TEST(Recipe, OperandsAreTurnedByteByByte) {
   EXPECT_NEAR(seconds, 410e-6, 20e-6);
 }
 
+// Eight experts: Transformer Engine takes no width of 8, and has nothing to do with the router.
+TEST(Recipe, LeavesMegatronsRoutersInSixteenBits) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Json text = parse_json(R"({"model": "mixtral-8x7b", "cluster": "8x8xH100",
+      "framework": {"name": "megatron"}, "parallel": {"expert": 8},
+      "precision": {"preset": "bf16-master", "linear": "fp8-delayed"},
+      "workload": {"micro_batch": 1, "sequence_length": 1024}})",
+                               "test");
+  for (const Parameter& p : load_job(text, "test", {&hardware, ""}).model.parameters)
+    EXPECT_FALSE(p.quantizable && p.name.ends_with("gate.weight")) << p.name;
+}
+
 }  // namespace
 }  // namespace shardplan::recipe_test

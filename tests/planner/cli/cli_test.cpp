@@ -90,6 +90,32 @@ TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
   EXPECT_THAT(shardplan({"fit", "--cluster", "8xH100"}).err, HasSubstr("MODEL is required"));
   const std::string model = folder.file("config.json", R"({"model_type": "gpt2"})");
   EXPECT_THAT(shardplan({"fit", model}).err, HasSubstr("CLUSTER is required"));
+  EXPECT_THAT(shardplan({"fit", "gpt2"}).err, HasSubstr("`shardplan table gpt2`"));
+}
+
+TEST(Fit, SaysWhatIsWrongWithAFile) {
+  const TemporaryFolder folder;
+  const auto said = [&](const char* name, const std::string& text) {
+    return shardplan({"fit", folder.file(name, text), "8xH100"}).err;
+  };
+  EXPECT_THAT(said("empty.yaml", "\n"), HasSubstr("is empty; expected JSON, YAML, TOML"));
+  EXPECT_THAT(said("binary.json", std::string("{\"a\": \0\1}", 9)), HasSubstr("is a binary file"));
+  EXPECT_THAT(
+      said("latin.json", "{\n\"a\": \"caf\xE9\"}"),
+      HasSubstr("line 2, column 10: is no text in UTF-8; expected UTF-8, and no byte 0xE9"));
+  EXPECT_THAT(said("a.yaml", "base_model: gpt2\nmicro_batch_szie: 1\n"),
+              HasSubstr("line 2, column 1: micro_batch_szie: unknown key"));
+  EXPECT_THAT(said("model.safetensors", "x"), HasSubstr("has a model's weights"));
+  EXPECT_THAT(shardplan({"fit", folder.path(""), "8xH100"}).err, HasSubstr("has no config.json"));
+  EXPECT_THAT(shardplan({"fit", folder.path("binary.jso.json"), "8xH100"}).err,
+              HasSubstr("there is no file"));
+}
+
+TEST(Program, TellsWhoNamesNoCommandWhichOneIsMeant) {
+  EXPECT_THAT(shardplan({"gpt2", "8xH100"}).err, HasSubstr("did you mean 'fit gpt2'?"));
+  const Finished alone = shardplan({});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.out, HasSubstr("estimate"));
 }
 
 /// Paths of a job start where it lies, whoever asks.

@@ -147,6 +147,9 @@ TEST(Shell, VariablesArraysAndSumsAreReplaced) {
             (Words{"run", "7", "$A", "q r", "next"}));
   EXPECT_EQ(words("N=4\nrun --x $(expr 16 / $N) \\\n  --y"), (Words{"run", "--x", "4", "--y"}));
   EXPECT_EQ(words("A=(1\n  2 # two\n)\nA+=(3)\nrun \"${A[*]}\" $1"), (Words{"run", "1", "2", "3"}));
+  EXPECT_EQ(words(": \"${A:=4}\"\nrun $A"), (Words{":", "4", "run", "4"}));
+  EXPECT_EQ(words("declare -a A=(1 2)\nlocal -r B=3\nrun \"${A[@]}\" $B"),
+            (Words{"run", "1", "2", "3"}));
 }
 
 TEST(Shell, OddTextIsNoHarm) {

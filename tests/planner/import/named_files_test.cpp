@@ -147,5 +147,43 @@ TEST(UnreadTrainers, AreNamed) {
               testing::HasSubstr("trains nothing"));
 }
 
+// A script is started from the folder above it, where the file lies.
+TEST_F(NamedFiles, AConfigurationWithoutAFolderIsLookedForAbove) {
+  write("zero1.json", R"({"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})");
+  write("jobs/deep/run.sh",
+        "torchrun train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 "
+        "--deepspeed \"zero1.json\"\n");
+  EXPECT_EQ(imported("jobs/deep/run.sh").job.at("framework").at("name"), "deepspeed");
+}
+
+// ROOT=$(git rev-parse ...): only the shell knows it.
+TEST_F(NamedFiles, AFolderOfAnUnknownOneIsLookedForAbove) {
+  write("configs/zero1.json", R"({"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})");
+  write("jobs/deep/run.sh",
+        "ROOT=$(pwd)/..\ntorchrun train.py --model_name_or_path gpt2 "
+        "--per_device_train_batch_size 1 --deepspeed ${ROOT}/configs/zero1.json\n");
+  EXPECT_EQ(imported("jobs/deep/run.sh").job.at("framework").at("name"), "deepspeed");
+}
+
+TEST_F(NamedFiles, AModelsNameIsNoFolderAbove) {
+  fs::create_directories(folder_ / "gpt2");
+  write("gpt2/config.json", "{}");
+  write("jobs/deep/run.sh",
+        "torchrun train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 --bf16\n");
+  EXPECT_EQ(imported("jobs/deep/run.sh").job.at("model"), "gpt2");
+}
+
+// axolotl's files name its own folder, as its image has it.
+TEST_F(NamedFiles, AConfigurationThatATrainerShipsIsKnown) {
+  write("a.yaml",
+        "base_model: gpt2\nmicro_batch_size: 1\nsequence_len: 512\nbf16: true\n"
+        "deepspeed: /workspace/axolotl/deepspeed_configs/zero2.json\n");
+  const Imported job = imported("a.yaml");
+  const Json& zero = job.job.at("framework").at("ds_config").at("zero_optimization");
+  EXPECT_EQ(zero.at("stage"), 2);
+  EXPECT_EQ(zero.at("offload_optimizer").at("device"), "cpu");
+  EXPECT_TRUE(noted(job, Note::Kind::assumed, "deepspeed"));
+}
+
 }  // namespace
 }  // namespace shardplan::importing::named_files_test

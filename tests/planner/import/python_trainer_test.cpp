@@ -41,6 +41,26 @@ TEST(PythonProgram, ValuesOfLiteralsAndVariables) {
   EXPECT_EQ(value("k = {'x': 3}\nf(**k)"), 3);
 }
 
+TEST(PythonProgram, ArgumentsOfAProgramHaveTheirDefaults) {
+  EXPECT_EQ(value("p.add_argument('-n', '--n-each', type=int, default=4)\nf(x=args.n_each)"), 4);
+  EXPECT_EQ(value("@dataclass\nclass A:\n    n: Optional[int] = field(default=4, metadata={})\n\n"
+                  "def g(script_args):\n    f(x=script_args.n)"),
+            4);
+  EXPECT_EQ(value("n = int(os.getenv('N', '4'))\nf(x=n)"), 4);
+  EXPECT_EQ(value("p.add_argument('--n', required=True)\nf(x=args.n)"), "unknown");
+  EXPECT_EQ(value("p.add_argument('--n', default=4)\nf(x=config.n)"), "unknown");
+  EXPECT_EQ(
+      value("p.add_argument('--n', default=4)\np.add_argument('--n', default=8)\nf(x=args.n)"),
+      "unknown");
+}
+
+TEST(PythonProgram, AChoiceByAKnownFlagIsMade) {
+  EXPECT_EQ(value("flash = False\nf(x=6 if flash else 4)"), 4);
+  EXPECT_EQ(value("f(x=6 if True else 4)"), 6);
+  EXPECT_EQ(value("f(x=6 if True else 4 * 2)"), "unknown");
+  EXPECT_EQ(value("f(x=6 if n == 2 else 4)"), "unknown");
+}
+
 TEST(PythonProgram, WhatOnlyARunTellsIsNotKnown) {
   EXPECT_EQ(value("f(x=args.n)"), "unknown");
   EXPECT_EQ(value("f(x=3 if args.n else 4)"), "unknown");

@@ -1,0 +1,16 @@
+// Whether bytes are text: what messages and jobs are made of.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardplan {
+
+/// Whether every byte belongs to a character of UTF-8.
+bool is_utf8(std::string_view text);
+
+/// Throws an InputError for a binary file, and for another encoding with the place of its first
+/// byte that is no UTF-8.
+void require_utf8(std::string_view text, const std::string& file);
+
+}  // namespace shardplan
