@@ -76,7 +76,7 @@ bool gathers_in_8_bits(const Record& r) {
 /// A fp32 model under stage 2 whose optimizer DeepSpeed makes itself.
 bool updates_by_its_own(const Record& r) {
   const DeepSpeedOptions& options = r.job.plan.framework.deepspeed;
-  return options.zero.stage == 2 && !options.optimizer_from_program &&
+  return options.zero.stage == 2 && !options.program_makes_optimizer() &&
          options.model_dtype != DType::bf16 && !keeps_tensors_on_host(r);
 }
 

@@ -59,8 +59,8 @@ Engine engine_of(const Model& model, const Plan& plan) {
   e.overflow_copies = e.checks_overflow && options.version < DeepSpeedVersion{0, 19, 6};
   e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
                      options.zero.offload_optimizer.device == OffloadDevice::none;
-  e.unfused =
-      options.optimizer_from_program || options.torch_adam || !plan.optimizer.kind->deepspeed.fused;
+  e.unfused = options.program_makes_optimizer() || options.torch_adam ||
+              !plan.optimizer.kind->deepspeed.fused;
   e.trainable = model.trainable_count();
   e.largest = largest_trainable(model);
   if (plan.parallel.expert > 1 && !options.moe) e.largest = largest_of_autoep(model);

@@ -75,8 +75,8 @@ std::vector<Updated> partitions_of(const Model& model, const Engine& engine, std
 }
 
 bool groups_by_decay(const Plan& plan) {
-  return plan.framework.deepspeed.optimizer_from_program ? plan.trainer->decays_apart
-                                                         : plan.trainer->config_decays_apart;
+  return plan.framework.deepspeed.program_makes_optimizer() ? plan.trainer->decays_apart
+                                                            : plan.trainer->config_decays_apart;
 }
 
 std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::int64_t elements) {

@@ -155,6 +155,7 @@ struct DeepSpeedOptions {
   std::optional<std::string> optimizer_type;  ///< optimizer.type as written: "AdamW", "Lion"
   bool torch_adam = false;                    ///< optimizer.params.torch_adam
   bool optimizer_from_program = false;        ///< a ds_config without an optimizer block
+  bool short_form = false;                    ///< no ds_config: zero_stage, offload_optimizer
   bool amsgrad = false;                       ///< of torch_adam
   double momentum = 0;                        ///< optimizer.params.momentum where it is given
   bool fp32_optimizer_states = true;          ///< optimizer.params, CPU Adam only
@@ -167,6 +168,14 @@ struct DeepSpeedOptions {
   std::optional<DeepSpeedPipeline> pipeline;  ///< the block, if it is there
   bool deepcompile = false;
   bool sparse_gradients = false;
+
+  /// It hands the engine an optimizer. Exported, the short form names one only where the engine has
+  /// to make it.
+  bool program_makes_optimizer() const {
+    return optimizer_from_program &&
+           (!short_form ||
+            (zero.stage > 0 && zero.offload_optimizer.device == OffloadDevice::none));
+  }
 };
 
 }  // namespace shardplan

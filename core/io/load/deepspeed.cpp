@@ -25,7 +25,7 @@ std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework) {
 std::optional<Diagnostic> about_flat_gradients(const ObjectReader& job, const Job& read) {
   const Plan& plan = read.plan;
   const DeepSpeedOptions& d = plan.framework.deepspeed;
-  const bool flat = plan.optimizer.kind->deepspeed.fused && !d.optimizer_from_program &&
+  const bool flat = plan.optimizer.kind->deepspeed.fused && !d.program_makes_optimizer() &&
                     !d.torch_adam && size_of(plan.precision.params) == 2;
   if (!traits_of(plan).has_zero || d.zero.stage != 0 || !flat) return std::nullopt;
   constexpr std::int64_t kBytes = 4;  // of an element of the copy

@@ -42,10 +42,7 @@ void JobLoader::apply_ds_config() {
     if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
   DeepSpeedOptions& options = plan().framework.deepspeed;
   options = result.options;
-  // Exported, the short form has no optimizer where the engine has no need to make it.
-  const bool leaves_open =
-      options.zero.stage > 0 && options.zero.offload_optimizer.device == OffloadDevice::none;
-  options.optimizer_from_program &= read_.from_file || leaves_open;
+  options.short_form = !read_.from_file;
   options.moe = read_.framework.deepspeed.moe;
   options.model_dtype = read_.framework.deepspeed.model_dtype;
   options.activation_checkpointing.called =

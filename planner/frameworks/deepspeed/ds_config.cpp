@@ -170,7 +170,7 @@ class DsConfigWriter {
     } else if (zero_.stage >= 1 && zero_.offload_optimizer.device != OffloadDevice::none) {
       const std::optional<std::string> type = cpu_optimizer();
       if (type) set("optimizer.type", *type);
-    } else if (zero_.stage == 0 && !options_.optimizer_from_program) {
+    } else if (zero_.stage == 0 && !options_.program_makes_optimizer()) {
       // Stage 0 wraps FusedAdam in another way than a program's own optimizer.
       const DeepSpeedNames& names = plan_.optimizer.kind->deepspeed;
       if (names.fused) set("optimizer.type", std::string(names.types.front()));
