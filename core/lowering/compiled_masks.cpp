@@ -9,18 +9,36 @@
 namespace shardplan {
 namespace {
 
+/// Blocks of a segment that are not checkpointed; `place`: of its first block, moved behind it.
+std::int64_t kept_blocks(const SegmentRun& s, const ModelRun& run, bool checkpoints,
+                         std::int64_t& place) {
+  if (!checkpoints || !s.segment->checkpointable) return s.segment->repeat;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < s.segment->repeat; ++i, ++place)
+    if (s.others && !run.own_tapes.has(place)) ++count;
+  return count;
+}
+
 /// Bytes of the causal masks that layers keep which are graphs of their own: each is handed a
-/// boolean one and makes one of it in the operands' type.
-std::int64_t masks_of_layers(const Model& model, const Sizes& sizes, const Regime& regime) {
-  std::int64_t bytes = 0;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops()) {
+/// boolean one and makes one of it in the operands' type. Checkpoints keep the boolean one, as an
+/// argument of their blocks.
+std::int64_t masks_of_layers(const Model& model, const Plan& plan, const Regime& regime,
+                             const ModelRun& run) {
+  const Sizes sizes = sizes_of(plan, model);
+  std::int64_t bytes = 0, place = 0, argument = 0;
+  for (const SegmentRun& s : run.segments) {
+    const std::int64_t kept = kept_blocks(s, run, plan.recomputes_blocks(), place);
+    for (const Op& op : s.segment->graph.ops()) {
       if (op.kind != OpKind::sdpa || !op.causal) continue;
-      const std::int64_t one =
-          checked_mul(elements({1, op.work.scale}, sizes), size_of(regime.compute));
-      bytes = checked_add(bytes, checked_mul(segment.repeat, round_up(one, kAllocationUnit)));
+      const std::int64_t numel = elements({1, op.work.scale}, sizes);
+      const auto of = [&](DType type) {
+        return round_up(checked_mul(numel, size_of(type)), kAllocationUnit);
+      };
+      bytes = checked_add(bytes, checked_mul(kept, of(regime.compute)));
+      if (kept < s.segment->repeat) argument = of(DType::b1);
     }
-  return bytes;
+  }
+  return checked_add(bytes, argument);
 }
 
 /// Checkpointed blocks whose attention is computed one operation at a time, in a compiled model.
@@ -38,13 +56,14 @@ std::int64_t blocks_with_zeros(const ModelRun& run) {
 }  // namespace
 
 std::int64_t causal_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
-                               const compiled::GraphCuts& cuts) {
+                               const compiled::GraphCuts& cuts, const ModelRun& run) {
   // Where the graph breaks in every layer, each keeps one of its own; checkpoints keep the boolean
   // one that it is made from, as an argument of their blocks.
   const bool breaks = breaks_in_layers(model, plan);
   if (!plan.compiles_whole() || (breaks && !plan.recomputes_blocks())) return 0;
-  if (model.facts.breaks_between_layers && !plan.recomputes_blocks())
-    return masks_of_layers(model, sizes_of(plan, model), regime);
+  const bool all_again = plan.recomputes_blocks() && !plan.keeps_some_blocks();
+  if (model.facts.breaks_between_layers && !all_again)
+    return masks_of_layers(model, plan, regime, run);
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())

@@ -13,7 +13,7 @@ namespace shardplan {
 /// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers of a graph, in the operands'
 /// type, and one for those with a sliding window.
 std::int64_t causal_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
-                               const compiled::GraphCuts& cuts);
+                               const compiled::GraphCuts& cuts, const ModelRun& run);
 
 /// Of an encoder with checkpointed blocks: its mask in the operands' type, and the zeros of a safe
 /// softmax's rows that see nothing (aten/src/ATen/native/transformers/attention.cpp,

@@ -302,7 +302,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   if (plan.records_graphs()) run.pool = Stream::graphs;
   if (plan.records_graphs() && in.leaf) run.held_over = run.segments.front().forward.output_bytes;
   run.held_throughout = checked_add(
-      checked_add(causal_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run)),
+      checked_add(causal_mask_bytes(model, plan, regime, cuts, run), leaf_input_bytes(plan, run)),
       safe_softmax_bytes(model, plan, regime, run));
   run.brought = brought_bytes(model, sizes_of(plan, model));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {

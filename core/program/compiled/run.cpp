@@ -26,7 +26,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .product_balance = options_.product_balance,
           .eager_tables = model.facts.breaks_between_layers,
           .input_again = options_.input_again,
-          .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart))};
+          .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart)),
+          .tells = options_.output_is_told};
 }
 
 void CompiledRun::run() {
@@ -40,6 +41,7 @@ void CompiledRun::run() {
   kept_ = mode_ != TapeMode::keep ? flags()
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
+  if (trace_.leaf != kNone && mode_ == TapeMode::keep) kept_[at(trace_.leaf)] = true;
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;
   if (mode_ == TapeMode::keep && view_.regime().zero3_linear)
     keep_read_by_linears(trace_.graph, view_.graph(), kept_);

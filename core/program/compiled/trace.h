@@ -40,6 +40,8 @@ struct TraceOptions {
   bool input_again = false;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
   bool widens = false;
+  /// A hook tells the frozen embeddings of words to need a gradient (enable_input_require_grads).
+  bool tells = false;
 };
 
 class Trace {
@@ -56,6 +58,7 @@ class Trace {
   NodeId returned_gradient = kNone, passed = kNone;
   NodeId tangent = kNone;         ///< the output's gradient
   NodeId input_gradient = kNone;  ///< kNone: it needs none
+  NodeId leaf = kNone;            ///< embeddings told to need a gradient, and not handed on as such
   NodeId first_backward = 0;
   /// What waits for the embeddings' gradient, where the head's weight is their table: the gradient
   /// of the logits and what the head read.
@@ -71,6 +74,7 @@ class Trace {
 
   // Forward.
   void forward(std::size_t i);
+  void embedding(std::size_t i);
   void each_element(std::size_t i);
   bool adds_bias(const Op& op, const std::array<NodeId, 3>& in) const;
   void norm(std::size_t i);
@@ -173,6 +177,7 @@ class Trace {
   tape::GraphView& view_;
   TraceOptions options_;
   bool in_backward_ = false;
+  bool seen_words_ = false;
   std::int32_t part() const {
     return op_ == kNone || options_.parts.empty() ? 0
                                                   : options_.parts[static_cast<std::size_t>(op_)];

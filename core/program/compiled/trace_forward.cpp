@@ -1,5 +1,6 @@
 // What operations of the forward pass are decomposed to.
 #include <algorithm>
+#include <string>
 
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
@@ -51,8 +52,7 @@ void Trace::forward(std::size_t i) {
       of(op.out) = pointwise({read(i, 0), sides_[i][0]}, n, state.dtype);
       return;
     case OpKind::embedding:
-      of(op.out) = add(NodeKind::lookup, {parameter(op.weight)}, n, state.dtype);
-      return;
+      return embedding(i);
     case OpKind::copy:
       return copy(i);
     case OpKind::to_f32:
@@ -63,6 +63,22 @@ void Trace::forward(std::size_t i) {
     default:
       return each_element(i);
   }
+}
+
+/// What is told to need a gradient is a leaf, which its accumulator holds: beside what is handed on
+/// where that is another graph's, of a module of all embeddings as in BERT, or of OPT. The graph of
+/// GPT-2 begins with the leaf and keeps that alone.
+void Trace::embedding(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  tape::ValueState& state = view_.state(op.out);
+  const NodeId made = of(op.out) =
+      add(NodeKind::lookup, {parameter(op.weight)}, count(op.out), state.dtype);
+  const bool first = !seen_words_ && op.out != view_.graph().output();
+  seen_words_ = true;  // positions come after them
+  if (!options_.tells || !first || state.needs_grad) return;
+  state.needs_grad = true;
+  const bool module = view_.parameter(op.weight).name.find(".embeddings.") != std::string::npos;
+  if (module || options_.eager_tables) leaf = made;
 }
 
 /// A bias behind a product of its type is one call with it (addmm).

@@ -59,7 +59,7 @@ def model_of(case, memory):
     if stored != "none":
         in_eight_bits(model) if stored == "int8" else in_four_bits(model)
     if lora is not None:
-        model = with_adapters(model, lora)
+        model = with_adapters(model, lora, None if case.get("head") == "mlm" else "CAUSAL_LM")
     on_stand_in(model, memory)
     if stored != "none":
         pack_eight(model, memory) if stored == "int8" else pack(model, memory)

@@ -45,11 +45,11 @@ def every_linear(targets):
     return targets[0] if targets == ["all-linear"] else targets
 
 
-def with_adapters(model, lora):
+def with_adapters(model, lora, task="CAUSAL_LM"):
     from peft import LoraConfig, get_peft_model
 
     with torch.device("meta"):
-        return get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM",
+        return get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0, task_type=task,
                                                 target_modules=every_linear(lora["targets"])))
 
 
