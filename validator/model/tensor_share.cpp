@@ -106,9 +106,9 @@ void place_expert_bytes(ParameterSpec& p, const DecoderSpec&) {
   p.stretches = {};
 }
 
-using Place = void (*)(ParameterSpec&, const DecoderSpec&);
+using PlaceRule = void (*)(ParameterSpec&, const DecoderSpec&);
 
-Place place_in(Unit::Kind kind) {
+PlaceRule place_in(Unit::Kind kind) {
   switch (kind) {
     case Unit::Kind::experts:
     case Unit::Kind::expert_adapters:
@@ -123,7 +123,7 @@ Place place_in(Unit::Kind kind) {
 }
 
 /// `place` says which elements of the undivided network's parameter `p` has.
-void place_in_whole(ParameterSpec& p, const ParameterSpec& whole, Place place,
+void place_in_whole(ParameterSpec& p, const ParameterSpec& whole, PlaceRule place,
                     const DecoderSpec& s) {
   p.whole = whole.shape;
   p.whole_offset = whole.whole_offset;
