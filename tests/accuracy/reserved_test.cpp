@@ -221,8 +221,8 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
 }
 
 /// DeepSpeed's own Adam has one group: 16-bit tensors in the places of fp32 ones, and what masters
-/// were cast from, stay cached. A history of allocations told it; five others' errors of 4 to 9 %
-/// fell to 0.9 and less. Two are missed yet: Llama without checkpoints 8.6 % under, and where
+/// were cast from, stay cached. A history of OPT 350M's allocations told it; its error and four others'
+/// of 4 to 9 % fell to 0.9 and less. Two are missed yet: Llama without checkpoints 8.6 % under, and where
 /// PyTorch's AdamW is asked for 16.4 over.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
   expect_within(Kind::later_own, {{"deepspeed stage 2", 16.4}});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "base/utf8.h"
 #include "json/text_position.h"
 
 namespace shardplan {
@@ -11,24 +12,9 @@ namespace {
 /// Where the first byte is that belongs to no character; npos without one.
 std::size_t first_odd_byte(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t more = lead < 0x80              ? 0
-                             : (lead >> 5) == 0b110   ? 1
-                             : (lead >> 4) == 0b1110  ? 2
-                             : (lead >> 3) == 0b11110 ? 3
-                                                      : text.size();
-    if (i + more >= text.size() && more > 0) return i;
-    for (std::size_t k = 1; k <= more; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) >> 6) != 0b10) return i;
-    const bool overlong =
-        (more == 1 && lead < 0xC2) ||
-        (more == 2 && lead == 0xE0 && static_cast<unsigned char>(text[i + 1]) < 0xA0) ||
-        (more == 2 && lead == 0xED && static_cast<unsigned char>(text[i + 1]) > 0x9F) ||
-        (more == 3 &&
-         (lead > 0xF4 || (lead == 0xF0 && static_cast<unsigned char>(text[i + 1]) < 0x90) ||
-          (lead == 0xF4 && static_cast<unsigned char>(text[i + 1]) > 0x8F)));
-    if (overlong) return i;
-    i += more + 1;
+    const std::size_t bytes = first_character(text.substr(i)).bytes;
+    if (bytes == 0) return i;
+    i += bytes;
   }
   return text.npos;
 }
@@ -38,10 +24,6 @@ std::string hexadecimal(char byte) {
 }
 
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  return first_odd_byte(text) == text.npos;
-}
 
 void require_utf8(std::string_view text, const std::string& file) {
   if (text.find('\0') != text.npos)

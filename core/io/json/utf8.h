@@ -1,13 +1,10 @@
-// Whether bytes are text: what messages and jobs are made of.
+// Whether a file is text.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 namespace shardplan {
-
-/// Whether every byte belongs to a character of UTF-8.
-bool is_utf8(std::string_view text);
 
 /// Throws an InputError for a binary file, and for another encoding with the place of its first
 /// byte that is no UTF-8.
