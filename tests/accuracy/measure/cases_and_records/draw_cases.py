@@ -77,6 +77,10 @@ KINDS = {
     "deepspeed": dict(cases=6, models=[*SMALL, *MIDDLE, "llama-3.2-3b", "qwen2.5-3b", "gemma-2b"], stages=[(1, 1), (2, 3), (3, 3)],
                       offload=[(False, 4), (True, 1)], kernels=[("torch", 4), ("liger", 1)], precision=[("bf16-master", 1)],
                       checkpointing=[("none", 3), ("full", 3)], optimizer=[("adamw", 1), ("deepspeed", 1)], method=[("full", 1)]),
+    "divided": dict(cases=0, models=[*SMALL, *MIDDLE, *LARGE], frameworks=[("ddp", 2), ("fsdp2", 3)], compile=[(False, 3), (True, 1)],
+                    kernels=[("torch", 3), ("liger", 1)], precision=[("bf16-pure", 1), ("bf16-autocast", 2)],
+                    checkpointing=[("none", 3), ("full", 3), ("every", 1)], optimizer=[("adamw", 3), ("foreach", 1), ("adafactor", 1), ("sgd", 1)],
+                    method=[("full", 4), ("lora", 1)]),  # of a cluster of several GPUs
 }
 
 
@@ -159,6 +163,8 @@ def _draw(rng, kind, catalogue, cluster):
         job["framework"] = _deepspeed(rng, said, optimizer)
         own = "optimizer" in job["framework"]["ds_config"]
         job["optimizer"] = {"name": "adamw"} if own else {"name": "adamw", "implementation": "fused"}
+    if "frameworks" in said:
+        job["framework"] = {"name": _one_of(rng, said["frameworks"])}
     return model, job
 
 
@@ -178,7 +184,8 @@ def _words(model, job):
     preset = precision["preset"] if isinstance(precision, dict) else precision
     optimizer = job["optimizer"].get("implementation", job["optimizer"]["name"])
     zero = job["framework"].get("ds_config", {}).get("zero_optimization")
-    divided = [f"z{zero['stage']}", *(["offload"] if "offload_optimizer" in zero else [])] if zero else []
+    framework = job["framework"]["name"]
+    divided = [f"z{zero['stage']}", *(["offload"] if "offload_optimizer" in zero else [])] if zero else [framework] if framework != "single" else []
     words = [*divided, model, *(["compile"] if compiled else []), *([compiled["mode"]] if isinstance(compiled, dict) else []),
              *([kernels] if kernels == "liger" else [word.replace("_", "-") for word in kernels or []]),
              *([precision["linear"]] if isinstance(precision, dict) else []), preset.removeprefix("bf16-"),
