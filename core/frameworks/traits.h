@@ -153,6 +153,8 @@ struct FrameworkTraits {
   Required<bool (*)(const Plan&)> records_graphs;
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
+  /// Whether a policy of its own casts parameters while they are used: FSDP's.
+  Required<bool> casts_by_policy;
 
   /// Whether each micro-batch of an accumulation reduces its gradients, where a job says it.
   Required<std::optional<bool> (*)(const Plan&)> sync_each_batch;

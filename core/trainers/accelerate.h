@@ -22,7 +22,8 @@ inline constexpr std::array kTransformersOptimizers{
 /// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), though not over
 /// FSDP2
 /// (_prepare_fsdp2; four histories of allocations have neither), and keeps whole
-/// gradients between micro-batches (no_sync); under FSDP2 it shards embeddings and head apart
+/// gradients between micro-batches (no_sync); FSDP's parameters are upcast (utils/fsdp_utils.py,
+/// fsdp2_prepare_model; accelerator.py, prepare_model: two runs have confirmed FSDP2's); under FSDP2 it shards embeddings and head apart
 /// (utils/fsdp_utils.py, fsdp2_prepare_model). DDP looks for unused parameters
 /// (transformers/trainer.py, _build_accelerator_args). transformers 5.17 asks after each
 /// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter) and counts its
@@ -46,6 +47,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
   return {.name = name,
           .words = words,
           .autocasts = true,
+          .widens_divided = true,
           .widens_outputs = true,
           .engine_steps_in_backward = true,
           .finds_unused = true,

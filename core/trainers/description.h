@@ -60,6 +60,9 @@ struct TrainerDescription {
   bool autocasts = false;
   /// It does so over a framework that casts by a policy of its own too: FSDP2.
   bool autocasts_policies = false;
+  /// Over a framework whose policy casts (FSDP), parameters that train are held in fp32 where 16-bit
+  /// training is on, whatever type the model was loaded in.
+  bool widens_divided = false;
   /// What the model returns in 16 bits is copied to fp32 where autocast is on: the logits.
   bool widens_outputs = false;
   /// Nobody holds what a compiled model returns beside the loss while the backward pass runs, so

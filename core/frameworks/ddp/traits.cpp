@@ -75,6 +75,7 @@ constinit const FrameworkTraits kDdpTraits{
     .breaks_at_blocks = usual::never,
     .records_graphs = ddp_records_graphs,
     .keeps_master = false,
+    .casts_by_policy = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,
     .has_zero = false,

@@ -122,6 +122,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = true,
+    .casts_by_policy = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::precision,
     .has_zero = true,

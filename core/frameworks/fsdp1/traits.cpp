@@ -152,6 +152,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = false,
+    .casts_by_policy = true,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,
     .has_zero = false,

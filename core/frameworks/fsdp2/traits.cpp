@@ -115,6 +115,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .breaks_at_blocks = [](const Plan& plan) { return plan.compiles_whole(); },
     .records_graphs = usual::never,
     .keeps_master = false,
+    .casts_by_policy = true,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
     .under_trainer = UnderTrainer::policy,
     .has_zero = false,

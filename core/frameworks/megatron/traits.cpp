@@ -124,6 +124,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = true,
+    .casts_by_policy = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,
     .has_zero = false,

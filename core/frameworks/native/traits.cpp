@@ -111,6 +111,7 @@ constinit const FrameworkTraits kNativeTraits{
     .breaks_at_blocks = usual::never,
     .records_graphs = usual::never,
     .keeps_master = false,
+    .casts_by_policy = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,
     .has_zero = false,

@@ -56,6 +56,7 @@ constinit const FrameworkTraits kSingleTraits{
     .breaks_at_blocks = usual::never,
     .records_graphs = usual::always,
     .keeps_master = false,
+    .casts_by_policy = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,
     .has_zero = false,

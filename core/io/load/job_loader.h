@@ -45,6 +45,7 @@ class JobLoader {
 
   // job_trainer.cpp
   void take_trainer();
+  void widen_divided();
   void assume_cast();
 
   // job_ds_config.cpp

@@ -7,6 +7,7 @@
 #include "compile/assumptions.h"
 #include "compile/problems.h"
 #include "load/job_loader.h"
+#include "load/precision.h"
 #include "optimizers/description.h"
 #include "trainers/bookkeeping.h"
 #include "trainers/problems.h"
@@ -29,11 +30,28 @@ void JobLoader::take_trainer() {
   const bool says = said != nullptr && said->is_object() && said->contains("embeddings_32bit");
   if (plan().trainer->embeddings_in_fp32 && !says)
     set_option(plan().optimizer, "embeddings_32bit", 1);
+  widen_divided();
   assume_cast();
   const OptimizerDescription& runs = optimizer_of(*plan().trainer, *plan().optimizer.kind);
   if (&runs == plan().optimizer.kind) return;
   plan().optimizer.kind = &runs;
   plan().optimizer.implementation = runs.variants.front().implementation;
+}
+
+/// A 16-bit model trains as one under autocast there. Adapters are fp32 as they are.
+void JobLoader::widen_divided() {
+  Precision& precision = plan().precision;
+  if (!plan().trainer->widens_divided || !traits_of(plan()).casts_by_policy || is_inference() ||
+      plan().workload.lora || precision.params == DType::f32 || precision.master)
+    return;
+  warn("precision",
+       fmt::format("{} holds parameters that train in fp32 under {} while {} training is on: "
+                   "estimated so, whatever type the model is loaded in",
+                   plan().trainer->words, std::string_view(traits_of(plan()).label),
+                   name_of(precision.params)));
+  const LinearRecipe linear = precision.linear;
+  precision = precision_preset(fmt::format("{}-autocast", name_of(precision.params)));
+  precision.linear = linear;
 }
 
 /// The larger of what may be: nothing in a job tells whether its program casts the model.

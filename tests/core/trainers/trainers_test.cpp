@@ -66,6 +66,24 @@ TEST(Trainer, AutocastsWhatHasNoPrecisionOfItsOwn) {
       job(on(R"("ddp")", "hf_trainer") + R"(, "precision": "fp32")").plan.autocasts_forward());
 }
 
+/// accelerate upcasts what trains under FSDP, so that a 16-bit model is as one under autocast.
+TEST(Trainer, HoldsWhatTrainsUnderFsdpInFp32) {
+  const std::string pure = R"(, "precision": "bf16-pure")";
+  for (const auto* framework : {R"("fsdp2")", R"("fsdp1")"}) {
+    const Job held = job(on(framework, "hf_trainer") + pure);
+    EXPECT_EQ(held.plan.precision.params, DType::f32) << framework;
+    EXPECT_EQ(held.plan.precision.compute, DType::bf16) << framework;
+    ASSERT_FALSE(held.diagnostics.empty()) << framework;
+    EXPECT_THAT(held.diagnostics.front().message, HasSubstr("in fp32")) << framework;
+    EXPECT_EQ(job(on(framework, "torchtitan") + pure).plan.precision.params, DType::bf16);
+  }
+  EXPECT_EQ(job(on(R"("ddp")", "hf_trainer") + pure).plan.precision.params, DType::bf16);
+  EXPECT_EQ(job(on(R"("fsdp2")", "hf_trainer") + pure +
+                R"(, "workload": {"kind": "train", "method": "lora"})")
+                .plan.precision.params,
+            DType::bf16);
+}
+
 /// transformers, training_args.py: with torch_compile, but for fp16.
 TEST(Trainer, AllowsTf32WhereItCompiles) {
   const auto allows = [](const std::string& trainer, const std::string& more) {
