@@ -20,6 +20,9 @@ void Finisher::take_precision() {
   const bool shards = name.starts_with("fsdp") && !half_shards;
   if (half.empty()) {
     const bool kept = w.dtype == "bf16" || w.dtype == "fp16";
+    const bool trains = kept && !lora && recipe_.linear.empty();
+    if (trains && name.starts_with("fsdp"))  // where a preset is what accelerate makes of it
+      return recipe_.assume("/precision", Json{{"params", w.dtype}}, "weights as loaded");
     set_precision(kept ? w.dtype + "-pure" : "fp32",
                   kept ? "weights as loaded" : "no bf16 or fp16");
   } else if (name == "fsdp1" && lora && freezes_in(half)) {

@@ -38,17 +38,21 @@ void JobLoader::take_trainer() {
   plan().optimizer.implementation = runs.variants.front().implementation;
 }
 
-/// A 16-bit model trains as one under autocast there. Adapters are fp32 as they are.
+/// A 16-bit model trains as one under autocast there; adapters are fp32 as they are. Types said one
+/// by one are those that train: of a program that turns no 16-bit training on.
 void JobLoader::widen_divided() {
   Precision& precision = plan().precision;
+  const Json* said = reader_.find("precision");
+  if (said != nullptr && said->is_object() && said->contains("params")) return;
   if (!plan().trainer->widens_divided || !traits_of(plan()).casts_by_policy || is_inference() ||
       plan().workload.lora || precision.params == DType::f32 || precision.master)
     return;
   warn("precision",
        fmt::format("{} holds parameters that train in fp32 under {} while {} training is on: "
-                   "estimated so, whatever type the model is loaded in",
+                   "estimated so, whatever type the model is loaded in; without it, precision is "
+                   "{{\"params\": \"{}\"}}",
                    plan().trainer->words, std::string_view(traits_of(plan()).label),
-                   name_of(precision.params)));
+                   name_of(precision.params), name_of(precision.params)));
   const LinearRecipe linear = precision.linear;
   precision = precision_preset(fmt::format("{}-autocast", name_of(precision.params)));
   precision.linear = linear;

@@ -35,6 +35,17 @@ bool is_recipe(std::string_view name) {
   });
 }
 
+/// A preset's name where its types are those, so that what was said one by one is called the same.
+std::string_view name_of_types(const Precision& p) {
+  const auto same = [&](const PrecisionPreset& preset) {
+    return preset.params == p.params && preset.compute == p.compute &&
+           preset.gradients == p.gradients && preset.states == p.optimizer_states &&
+           p.master == preset.precision().master;
+  };
+  const auto found = std::ranges::find_if(kPrecisionPresets, same);
+  return found != kPrecisionPresets.end() && !p.reduce ? found->name : "custom";
+}
+
 /// `linear` alone leaves the rest as it would be without it.
 bool says_linear_alone(const Json& precision) {
   return precision.size() == 1 && precision.contains("linear");
@@ -45,9 +56,10 @@ Precision custom(ObjectReader object, const Json& said, std::string_view fallbac
     return on_preset(object, *preset);
   if (says_linear_alone(said)) return on_preset(object, fallback);
   Precision p;
-  p.name = "custom";
   read_options(object, precision_table(), p);
   object.finish();
+  p.name = name_of_types(p);
+  if (p.linear != LinearRecipe::computed) p.name += fmt::format(" with {}", name_of(p.linear));
   if (p.compute != p.params && p.params != DType::f32)
     object.fail("compute", "computing in another type than 16-bit parameters have",
                 "params fp32 (autocast), or the same type");

@@ -77,6 +77,11 @@ TEST(Trainer, HoldsWhatTrainsUnderFsdpInFp32) {
     EXPECT_THAT(held.diagnostics.front().message, HasSubstr("in fp32")) << framework;
     EXPECT_EQ(job(on(framework, "torchtitan") + pure).plan.precision.params, DType::bf16);
   }
+  const std::string types = R"(, "precision": {"params": "bf16"})";
+  const Job said = job(on(R"("fsdp2")", "hf_trainer") + types);
+  EXPECT_EQ(said.plan.precision.params, DType::bf16);
+  EXPECT_EQ(said.plan.precision.name, "bf16-pure");
+  EXPECT_EQ(job(on(R"("fsdp2")", "axolotl") + pure).plan.precision.params, DType::bf16);
   EXPECT_EQ(job(on(R"("ddp")", "hf_trainer") + pure).plan.precision.params, DType::bf16);
   EXPECT_EQ(job(on(R"("fsdp2")", "hf_trainer") + pure +
                 R"(, "workload": {"kind": "train", "method": "lora"})")

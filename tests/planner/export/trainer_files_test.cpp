@@ -39,9 +39,10 @@ std::string refused(std::string_view format, const Json& more) {
 }
 
 TEST(TrainerFiles, RefuseByTheField) {
-  EXPECT_THAT(refused("axolotl", {{"precision", "bf16-pure"}}), HasSubstr("trainer: "));
+  const Json pure{{"precision", {{"params", "bf16"}}}};
+  EXPECT_THAT(refused("axolotl", pure), HasSubstr("trainer: "));
   EXPECT_THAT(refused("axolotl", {{"trainer", "axolotl"}}), HasSubstr("precision: "));
-  EXPECT_THAT(refused("training_arguments", {{"precision", "bf16-pure"}}),
+  EXPECT_THAT(refused("training_arguments", pure),
               HasSubstr("casts what FSDP trains"));
   EXPECT_THAT(refused("ms_swift", {{"framework", {{"name", "fsdp2"}, {"cpu_offload", true}}}}),
               HasSubstr("framework: "));

@@ -38,6 +38,7 @@ TEST(AxolotlFsdp2, ShardsTheTypeThatWasLoaded) {
   EXPECT_EQ(job["trainer"], "axolotl");
   Json apart = job;
   apart["trainer"] = "hf_trainer";
+  apart["precision"] = {{"params", "bf16"}};
   EXPECT_GT(estimate_of(job).allocated.point, estimate_of(apart).allocated.point);
   std::string first = kAxolotl;
   first.replace(first.find("fsdp_version: 2"), 15, "fsdp_version: 1");

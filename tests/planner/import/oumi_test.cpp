@@ -47,6 +47,15 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return text.replace(at, from.size(), to);
 }
 
+/// Without mixed precision accelerate leaves what FSDP trains as it was loaded; a preset's name
+/// would be what it makes of it.
+TEST(Oumi, ShardsTheTypeThatWasLoadedWithoutMixedPrecision) {
+  const std::string whole = with(kAdapters, "use_peft: true", "use_peft: false");
+  EXPECT_EQ(import_text(whole).job["precision"], (Json{{"params", "bf16"}}));
+  const std::string mixed = with(whole, "use_peft: false", "mixed_precision_dtype: BF16");
+  EXPECT_EQ(import_text(mixed).job["precision"], "bf16-autocast");
+}
+
 TEST(Oumi, HandsItsBlocksToTransformers) {
   const Imported imported = import_text(kAdapters);
   const Json& job = imported.job;
