@@ -1,6 +1,7 @@
 #include "frameworks/deepspeed/buckets.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "lowering/gradient_uses.h"
 
@@ -8,7 +9,7 @@ namespace shardplan {
 
 std::vector<bool> summed_apart(const Model& model, const ModelRun& run) {
   std::vector<bool> apart(model.parameters.size(), false);
-  for (const SegmentRun& s : run.segments) {
+  for (const SegmentRun& s : run.segments | std::views::reverse) {  // as gradients come
     const TapeEvent* made = nullptr;  // the gradient that was made last, and is there
     for (const TapeEvent& e : s.backward.backward) {
       const bool gradient = e.category == Category::gradients;
