@@ -3,14 +3,23 @@
 #include "trainers/description.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace shardplan {
 namespace {
 
 double sum(const Gradients& gradients) {
-  return static_cast<double>(std::accumulate(gradients.begin(), gradients.end(), std::int64_t{0}));
+  std::int64_t bytes = 0;
+  for (const UnshardedGradient& gradient : gradients) bytes += gradient.bytes;
+  return static_cast<double>(bytes);
+}
+
+/// The one that a loop over a group's gradients leaves named, its last parameter's, until the
+/// sharded gradients are made (_fsdp_collectives.py, foreach_reduce: `unsharded_grad`); null where
+/// there is none, or no loop.
+const UnshardedGradient* named_last(const Fsdp2Unit& group, const Gradients& gradients) {
+  if (group.ranks == 1 || gradients.empty()) return nullptr;
+  return &*std::ranges::max_element(gradients, {}, &UnshardedGradient::id);
 }
 
 }  // namespace
@@ -77,13 +86,13 @@ void Fsdp2Backward::gradient(ProgramBuilder& b, ParameterId id, std::int64_t byt
   if (waits_for_head) gather_last_block(b);
   if (unit != nullptr && !unit->experts.empty()) {
     const Unit& experts = unit->experts.front();
-    if (f.units.is_expert(id)) return expert_gradient(b, experts, bytes);
+    if (f.units.is_expert(id)) return expert_gradient(b, experts, {id, bytes});
     const bool all = experts.trained_tensors > 0 && expert_tensors == experts.trained_tensors;
     if (all) finish_experts(b, experts);
   }
   // With `adds_whole` it is added to the parameter's own, in place.
   const GradientUse use = uses.arrive(b, id, bytes, turn.adds_whole && f.r == f.c);
-  if (!waits(use)) (unit != nullptr ? gradients : root_gradients).push_back(bytes);
+  if (!waits(use)) (unit != nullptr ? gradients : root_gradients).push_back({id, bytes});
 }
 
 void Fsdp2Backward::end(ProgramBuilder& b) {
@@ -100,14 +109,15 @@ void Fsdp2Backward::stop(ProgramBuilder& b) {
 }
 
 /// Each layer's own, which share their names.
-void Fsdp2Backward::expert_gradient(ProgramBuilder& b, const Unit& experts, std::int64_t bytes) {
+void Fsdp2Backward::expert_gradient(ProgramBuilder& b, const Unit& experts,
+                                    UnshardedGradient made) {
   ++expert_tensors;
-  if (experts.apart) return keep_gradient(b, bytes);
+  if (experts.apart) return keep_gradient(b, made.bytes);
   if (turn.adds_whole && f.r == f.c)
-    b.transient(Category::gradients, bytes);
+    b.transient(Category::gradients, made.bytes);
   else
-    b.alloc(Category::gradients, bytes);
-  expert_gradients.push_back(bytes);
+    b.alloc(Category::gradients, made.bytes);
+  expert_gradients.push_back(made);
 }
 
 /// Where it was made, in the parameter's type: that of the first micro-batch, to which others are
@@ -133,11 +143,11 @@ void Fsdp2Backward::finish_experts(ProgramBuilder& b, const Unit& experts) {
 /// `made`: gradients in the compute type that this micro-batch made.
 void Fsdp2Backward::finish(ProgramBuilder& b, const Unit& g, const Gradients& made) {
   Gradients reduced = made;
-  for (std::int64_t& bytes : reduced) bytes = bytes / f.c * f.r;
+  for (UnshardedGradient& gradient : reduced) gradient.bytes = gradient.bytes / f.c * f.r;
   if (f.r != f.c && !made.empty() && (turn.adds_whole || !turn.reduces)) {
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!turn.adds_whole) b.alloc(Category::gradients, reduced[i]);
-      b.free(Category::gradients, made[i]);
+      if (!turn.adds_whole) b.alloc(Category::gradients, reduced[i].bytes);
+      b.free(Category::gradients, made[i].bytes);
     }
     const double moved = sum(made) + (turn.adds_whole ? 2 : 1) * sum(reduced);
     b.compute({sweep(moved, f.plan.precision.compute, g.trained_tensors)});
@@ -156,7 +166,9 @@ void Fsdp2Backward::reduce(ProgramBuilder& b, const Unit& g, const Gradients& un
   b.host_work(Issue::hook, kHooksOfUnit);
   b.compute({sweep(static_cast<double>(g.trained_bytes + f.reduce_bytes(g)),
                    f.plan.precision.compute, g.trained_tensors)});
-  for (const std::int64_t bytes : unsharded) b.free(Category::gradients, bytes);
+  const UnshardedGradient* named = named_last(g, unsharded);
+  for (const UnshardedGradient& gradient : unsharded)
+    if (&gradient != named) b.free(Category::gradients, gradient.bytes);
   if (g.ranks > 1)
     b.collective(Collective::reduce_scatter, g.trained * f.r, "gradient reduce-scatter", 1,
                  g.group);
@@ -175,6 +187,7 @@ void Fsdp2Backward::reduce(ProgramBuilder& b, const Unit& g, const Gradients& un
   }
   b.free(Category::communication_buffers, reduced, kReducePool);
   b.alloc(Category::communication_buffers, f.summed_bytes(g, turn.first_reduction), kReducePool);
+  if (named != nullptr) b.free(Category::gradients, named->bytes);
 }
 
 void Fsdp2Backward::finish_reductions(ProgramBuilder& b) {

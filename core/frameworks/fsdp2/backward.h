@@ -27,8 +27,13 @@ struct Gathered {
   bool after = false;
 };
 
-/// Bytes of each tensor's: the caching allocator gives back one after the other.
-using Gradients = std::vector<std::int64_t>;
+struct UnshardedGradient {
+  ParameterId id = kNone;
+  std::int64_t bytes = 0;
+};
+
+/// One tensor's after the other's: so the caching allocator gets them back.
+using Gradients = std::vector<UnshardedGradient>;
 
 /// Backward: a block's parameters are gathered while the one after it computes; its gradients are
 /// reduced when it is done, and the reduction's input stays until the next block's.
@@ -83,7 +88,7 @@ struct Fsdp2Backward {
   void drop(ProgramBuilder& b, const Unit& g) const {
     if (!gathered.after) b.free(Category::gathered_parameters, g.unsharded);
   }
-  void expert_gradient(ProgramBuilder& b, const Unit& experts, std::int64_t bytes);
+  void expert_gradient(ProgramBuilder& b, const Unit& experts, UnshardedGradient made);
   void keep_gradient(ProgramBuilder& b, std::int64_t bytes) const;
   void finish_experts(ProgramBuilder& b, const Unit& experts);
   void finish(ProgramBuilder& b, const Unit& g, const Gradients& made);
