@@ -34,7 +34,8 @@ inline constexpr std::array kAbilityFields{
                  "workspaces of matrix products"},
     AbilityField{"transformer_engine_workspace_bytes",
                  &GpuAbilities::transformer_engine_workspace_bytes,
-                 "workspaces of Transformer Engine"}};
+                 "workspaces of Transformer Engine"},
+    AbilityField{"host_memory_gbs", &GpuAbilities::host_memory_gbs, "its host's memory"}};
 
 /// What a source states of a GPU's abilities: their values, and the keys that it states.
 struct StatedAbilities {

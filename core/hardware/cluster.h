@@ -29,6 +29,8 @@ struct GpuAbilities {
       8 * kMiB + 128 * kKiB;  ///< PyTorch's, of one handle and stream
   std::int64_t transformer_engine_workspace_bytes =
       4 * kMiB;  ///< Transformer Engine's, of one product
+  /// GB/s of the memory in a node that is built around it, all sockets together.
+  std::int64_t host_memory_gbs = 614;
 };
 
 /// Of a GPU whose number is not known.

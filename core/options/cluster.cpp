@@ -20,7 +20,8 @@ constexpr std::array kClusterOptions{
                    "`peak_flops`, `nvlink_bandwidth`, `pcie_bandwidth`, and what its units and "
                    "libraries are like: `vendor`, `runtime` (CUDA, ROCm), `collectives` (NCCL, "
                    "RCCL), `product_alignment_bytes`, `unaligned_batched_products`, `fp32_lanes`, "
-                   "`issue_lanes`, `blas_workspace_bytes`, `transformer_engine_workspace_bytes`; "
+                   "`issue_lanes`, `blas_workspace_bytes`, `transformer_engine_workspace_bytes`, "
+                   "`host_memory_gbs`; "
                    "what is left open is that of the catalogue's GPU of this "
                    "`compute_capability` or `arch`, else of the likest, and said to be assumed",
             .required = true}),

@@ -41,14 +41,18 @@ enum class Phase : std::uint8_t {
 inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, PyTorch's operations around
-/// it, PyTorch's own, or our engine.
+/// it, both with all cores of a node, PyTorch's own, or our engine.
 enum class HostOptimizer : std::uint8_t {
   deepspeed,
   deepspeed_passes,
+  deepspeed_all_cores,
   torch,
   native,
   native_rounding,
 };
+/// DeepSpeed's CPUAdam reads a weight, its gradient and two states in fp32, and writes all but the
+/// gradient.
+inline constexpr std::int64_t kCpuAdamBytes = 28;
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,

@@ -30,22 +30,28 @@ ClockMove described(const Event& e) {
           .messages = e.messages};
 }
 
-/// CPUAdam reads a weight, its gradient and two states in fp32, and writes all but the gradient.
-/// PyTorch's passes on the same cores are taken to move as many bytes a second.
-constexpr double kAdamBytes = 28;
+/// Of the nodes that all cores were timed in, with H100.
+constexpr double kTimedHostMemory = 614;
 
-double update_rate(HostOptimizer optimizer, const HostRates& rates) {
+/// PyTorch's passes are taken to move as many bytes a second as CPUAdam on the same cores. All cores
+/// of a node move what its memory gives, in DeepSpeed's update as in our engine's: as much less
+/// than where that was timed as the memory of such GPUs' nodes is slower.
+double update_rate(HostOptimizer optimizer, const HostRates& rates, const Gpu& gpu) {
+  const double memory = static_cast<double>(gpu.abilities.host_memory_gbs) / kTimedHostMemory;
   switch (optimizer) {
     case HostOptimizer::deepspeed:
       return rates.deepspeed_adam_elements_per_second;
     case HostOptimizer::deepspeed_passes:
-      return kAdamBytes * rates.deepspeed_adam_elements_per_second;
+      return kCpuAdamBytes * rates.deepspeed_adam_elements_per_second;
+    case HostOptimizer::deepspeed_all_cores:
+      return memory * rates.native_adam_bytes_per_second;
     case HostOptimizer::torch:
       return rates.torch_adam_elements_per_second;
     case HostOptimizer::native:
-      return rates.native_adam_bytes_per_second;
+      return memory * rates.native_adam_bytes_per_second;
     case HostOptimizer::native_rounding:
-      return std::min(rates.native_adam_bytes_per_second, rates.native_rounding_bytes_per_second);
+      return std::min(memory * rates.native_adam_bytes_per_second,
+                      rates.native_rounding_bytes_per_second);
   }
   return rates.deepspeed_adam_elements_per_second;
 }
@@ -71,7 +77,7 @@ ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
     case Event::Kind::host_optimizer:
       move.seconds = static_cast<double>(e.bytes) *
                      static_cast<double>(plan.cluster.gpus_per_node) /
-                     update_rate(e.optimizer, rates.host);
+                     update_rate(e.optimizer, rates.host, plan.cluster.gpu);
       break;
     default:
       break;

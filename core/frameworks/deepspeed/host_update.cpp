@@ -13,9 +13,7 @@ bool casts_on_host(const Plan& plan, const Engine& e) {
 }
 
 /// Launchers give each of a node's ranks one thread (OMP_NUM_THREADS=1, torchrun and accelerate),
-/// with which PyTorch's passes take as long for a byte as CPUAdam. A rank alone has all cores: the
-/// published step of 10B parameters takes what the rate gives without (ZeRO-Offload's tutorial,
-/// data/published/zero_limits.json).
+/// with which PyTorch's passes take as long for a byte as CPUAdam. A rank alone has all cores.
 bool has_one_thread(const Plan& plan) {
   return plan.cluster.gpus_per_node > 1;
 }
@@ -23,11 +21,12 @@ bool has_one_thread(const Plan& plan) {
 }  // namespace
 
 void update_on_host(ProgramBuilder& b, const Plan& plan, const Engine& e, std::int64_t elements) {
-  if (has_one_thread(plan)) {
-    const std::int64_t scaled = 2 * e.m;  // in place, whatever the norm (unscale_and_clip_grads)
-    const std::int64_t cast = casts_on_host(plan, e) ? e.m + e.b : 0;
-    b.host_optimizer(HostOptimizer::deepspeed_passes, checked_mul(scaled + cast, elements));
-  }
+  const std::int64_t scaled = 2 * e.m;  // in place, whatever the norm (unscale_and_clip_grads)
+  const std::int64_t cast = casts_on_host(plan, e) ? e.m + e.b : 0;
+  if (!has_one_thread(plan))
+    return b.host_optimizer(HostOptimizer::deepspeed_all_cores,
+                            checked_mul(kCpuAdamBytes + scaled + cast, elements));
+  b.host_optimizer(HostOptimizer::deepspeed_passes, checked_mul(scaled + cast, elements));
   b.host_optimizer(HostOptimizer::deepspeed, elements);
 }
 

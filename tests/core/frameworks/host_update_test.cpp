@@ -39,11 +39,16 @@ TEST(HostUpdate, ScalesGradientsAndCastsMasters) {
       << "sent in fp32 and cast on the GPU";
 }
 
-/// With all cores for itself both are within the rate of a published step.
-TEST(HostUpdate, CountsNoPassesOfARankAlone) {
+/// With all cores for itself both move what the host's memory gives.
+TEST(HostUpdate, OfARankAloneIsBytesOfAllCores) {
   Plan plan = plan_of(2, {0, 19, 6});
   plan.cluster.gpus_per_node = 1;
-  EXPECT_EQ(passes(plan, Engine{}), 0);
+  Program program;
+  ProgramBuilder b(program);
+  update_on_host(b, plan, Engine{}, kElements);
+  ASSERT_EQ(program.events.size(), 1u);
+  EXPECT_EQ(program.events.front().optimizer, HostOptimizer::deepspeed_all_cores);
+  EXPECT_EQ(program.events.front().bytes, kElements * (28 + 8 + 6));
 }
 
 TEST(HostUpdate, CopiesFp32WeightsOnlyIntoTheBufferOfStages1And2) {

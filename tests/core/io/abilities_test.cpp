@@ -110,7 +110,7 @@ TEST(ClusterGpu, StatesWhatItKnowsOfItself) {
   const Cluster c = load(R"(, "vendor": "AMD", "runtime": "ROCm", "collectives": "RCCL",
     "product_alignment_bytes": 32, "unaligned_batched_products": false, "fp32_lanes": 64,
     "issue_lanes": 64, "blas_workspace_bytes": 1048576,
-    "transformer_engine_workspace_bytes": 0)");
+    "transformer_engine_workspace_bytes": 0, "host_memory_gbs": 300)");
   EXPECT_THAT(c.gpu.assumed_abilities, IsEmpty());
   EXPECT_THAT(c.notes, Not(Contains(HasSubstr("not known"))));
   EXPECT_EQ(c.gpu.abilities.product_alignment_bytes, 32);
