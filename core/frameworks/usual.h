@@ -56,6 +56,10 @@ inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
 inline void autograd_tape(const Plan&, const Segment&, TapeOptions& options) {
   options.autograd_products = true;
 }
+/// Where gradients stay in the tensors in which autograd makes them.
+inline void autograd_tape_with_sums(const Plan&, const Segment&, TapeOptions& options) {
+  options.autograd_products = options.takes_sums = true;
+}
 /// torch.utils.checkpoint's own, or in PyTorch's save_on_cpu (transformers'
 /// gradient_checkpointing_enable(offload=True), accelerate's activation_checkpointing_offload).
 SavedInput saved_input(const Plan& plan);

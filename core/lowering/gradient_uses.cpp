@@ -1,5 +1,7 @@
 #include "lowering/gradient_uses.h"
 
+#include <utility>
+
 #include "frameworks/registry.h"
 #include "program/compiled/breaks.h"
 
@@ -49,21 +51,33 @@ GradientUse GradientUses::next(ParameterId id) {
 
 GradientUse GradientUses::arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds) {
   const GradientUse use = next(id);
+  Arrived& arrived = arrived_[static_cast<std::size_t>(id)];
   if (waits(use)) {
     emit_waiting(b, use, bytes, pool_);
-  } else if (use == GradientUse::last) {
+  } else if (use == GradientUse::last && pool_ == Stream::graphs) {
     b.transient(Category::gradients, bytes, pool_);
-    if (pool_ == Stream::graphs) {
-      b.alloc(Category::gradients, bytes);
-      beside_graphs_ += bytes;
-    }
-    if (adds || pool_ == Stream::graphs) b.free(Category::gradients, bytes, pool_);
-  } else if (adds) {
-    b.transient(Category::gradients, bytes, pool_);
+    b.alloc(Category::gradients, bytes);
+    beside_graphs_ += bytes;
+    b.free(Category::gradients, bytes, pool_);
   } else {
     b.alloc(Category::gradients, bytes, pool_);
+    arrived = {use == GradientUse::last ? 2 : 1, adds};
   }
   return use;
+}
+
+void GradientUses::added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+  const Arrived arrived = std::exchange(arrived_[static_cast<std::size_t>(id)], {});
+  for (std::int64_t k = arrived.adds ? 0 : 1; k < arrived.count; ++k)
+    b.free(Category::gradients, bytes, pool_);
+}
+
+void GradientUses::summed(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+  Arrived& arrived = arrived_[static_cast<std::size_t>(id)];
+  if (arrived.count < 2 || arrived.adds) return added(b, id, bytes);
+  b.alloc(Category::gradients, bytes, pool_);
+  for (; arrived.count > 0; --arrived.count)
+    b.free_oldest(Category::gradients, bytes, kUnnamed, pool_);
 }
 
 }  // namespace shardplan

@@ -41,7 +41,7 @@ void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes,
 class GradientUses {
  public:
   GradientUses(const Model& model, const ModelRun& run, const std::vector<SegmentRepeat>& repeats)
-      : all_(gradient_uses(model, run, repeats)), left_(all_), pool_(run.pool) {}
+      : all_(gradient_uses(model, run, repeats)), left_(all_), arrived_(all_.size()), pool_(run.pool) {}
 
   /// The next one of a parameter. After the last a new pass begins.
   GradientUse next(ParameterId id);
@@ -50,13 +50,23 @@ class GradientUses {
   /// copied into, memory that exists; else the first one becomes the parameter's.
   /// Passes that are CUDA graphs leave gradients in their pool; autograd, which may not write over
   /// those, adds them up in memory of its own.
+  /// What is added stays until `added` or `summed`.
   GradientUse arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds);
+  /// The parameter has taken what arrived.
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
+  /// The same where a sum in the place that was freed last has all that arrived.
+  void summed(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
 
   /// Bytes that `arrive` has put beside the pool of a step's graphs.
   std::int64_t beside_graphs() const { return beside_graphs_; }
 
  private:
   std::vector<std::int32_t> all_, left_;  ///< by parameter
+  struct Arrived {
+    std::int64_t count = 0;  ///< tensors of one gradient
+    bool adds = false;       ///< to the gradient that the parameter has
+  };
+  std::vector<Arrived> arrived_;  ///< by parameter
   Stream pool_;                           ///< that passes allocate in
   std::int64_t beside_graphs_ = 0;
 };

@@ -106,7 +106,9 @@ struct NoHooks {};
 /// enter_first(builder, tape) before layers of another kind than those before them in the backward
 /// pass: a first layer (SegmentRun::first), the next of a segment's stretches; begin(builder) and
 /// end(builder) around each iteration, fetch(builder, module) and release(builder, module) around a
-/// module's use of its parameters, and gradient(builder, parameter, bytes) when a gradient appears.
+/// module's use of its parameters, gradient(builder, parameter, bytes) when a gradient appears, and
+/// added(builder, parameter, bytes) when the parameter takes it;
+/// summed(...), where that is a sum in a tensor of its own.
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks);
@@ -187,6 +189,10 @@ void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& bef
     if (e.kind == TapeEvent::Kind::release) call([&] { hooks.release(b, e.id); });
   if constexpr (requires { hooks.gradient(b, e.id, e.bytes); })
     if (e.kind == TapeEvent::Kind::gradient) call([&] { hooks.gradient(b, e.id, e.bytes); });
+  if constexpr (requires { hooks.added(b, e.id, e.bytes); })
+    if (e.kind == TapeEvent::Kind::added) call([&] { hooks.added(b, e.id, e.bytes); });
+  if constexpr (requires { hooks.summed(b, e.id, e.bytes); })
+    if (e.kind == TapeEvent::Kind::summed) call([&] { hooks.summed(b, e.id, e.bytes); });
 }
 
 /// What comes or goes beside a pass's own blocks; `before` it, these go out.
@@ -224,6 +230,8 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
       case TapeEvent::Kind::fetch:
       case TapeEvent::Kind::release:
       case TapeEvent::Kind::gradient:
+      case TapeEvent::Kind::added:
+      case TapeEvent::Kind::summed:
         call_hook(b, e, hooks, emit_blocks);
         break;
       case TapeEvent::Kind::compute:

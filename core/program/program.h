@@ -262,7 +262,7 @@ class ProgramBuilder {
                   Stream pool = Stream::compute);
   /// Not the newest block of that name but the one before.
   void free_older(Category category, std::int64_t bytes, std::int32_t name);
-  /// The oldest block of that name and size.
+  /// The oldest block of that name and size; kUnnamed: of those of the category without one.
   void free_oldest(Category category, std::int64_t bytes, std::int32_t name,
                    Stream pool = Stream::compute);
   /// `count` allocations and frees of the table, from number `first` on.

@@ -53,6 +53,8 @@ struct TapeEvent {
     fetch,            ///< module `id` needs its parameters
     release,          ///< module `id` is done with them
     gradient,         ///< the gradient of parameter `id` appears, `bytes` long
+    added,            ///< its node is done, and the parameter takes it: before the next node runs
+    summed,           ///< the same of a sum in a tensor of its own, whose place was freed just now
     compute,          ///< kernels run: `bytes` of them, from number `id` on
     exchange,         ///< ranks exchange what TapeRun's exchange number `id` says
     wait,             ///< what was exchanged is there
@@ -209,6 +211,8 @@ struct TapeOptions {
   /// Seen in histories of DDP's and DeepSpeed's allocations; on one GPU, where none was taken, it
   /// brings as many records nearer as it takes away.
   bool autograd_products = false;
+  /// The framework takes a sum of a weight's gradients where autograd makes it (TapeEvent::summed).
+  bool takes_sums = false;
   /// What the first product of the backward pass makes the library of products ask for.
   std::int64_t workspace = 0;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.

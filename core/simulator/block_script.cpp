@@ -79,9 +79,9 @@ class ScriptWriter {
   void add_row(const Event& e) {
     if (takes_place(e)) return;
     const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
+                      : e.oldest                  ? Kind::free_oldest
                       : e.name == kUnnamed        ? Kind::free_size
                       : e.older                   ? Kind::free_older
-                      : e.oldest                  ? Kind::free_oldest
                                                   : Kind::free_newest;
     BlockRow& row = script_.rows[add(kind, stack_of(e), e.bytes)];
     row.stream = e.stream;

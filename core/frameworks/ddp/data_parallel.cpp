@@ -58,6 +58,8 @@ struct Hooks {
     taken.push_back(sweep_over(bytes, 2, Issue::inner));
     if (!views) given.push_back(taken.back());
   }
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
+  void summed(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.summed(b, id, bytes); }
   /// `bytes` of all gradients, in buckets of `cap`.
   void reduce(ProgramBuilder& b, std::int64_t bytes, std::int64_t cap) const {
     b.reduce_buckets(Collective::all_reduce, bytes, "gradient all-reduce", ceil_div(bytes, cap));

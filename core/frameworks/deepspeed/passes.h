@@ -19,6 +19,7 @@ struct KeptGradients {
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     uses.arrive(b, id, bytes, accumulating && !at_once);
   }
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
   /// The backward pass is over; `bytes`: of all gradients.
   void end_pass(ProgramBuilder& b, std::int64_t bytes) {
     if (at_once && accumulating) b.free(Category::gradients, bytes);

@@ -37,6 +37,7 @@ struct Hooks2 {
            place->iteration == reached[place->segment] && repeats[repeat].count == 1;
   }
 
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (z.at_once) {
       if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);
@@ -138,6 +139,7 @@ struct Hooks1 {
     if (z.accumulates_whole) b.compute(accumulation_kernels(z.e, taken));
     taken = {};
   }
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (z.at_once) {
       if (!waits(uses.arrive(b, id, bytes, false))) taken.add(bytes / z.e.b);

@@ -61,8 +61,9 @@ FlushedBucket Stage3::later_flush() const {
 }
 
 /// reduce_scatter_coalesced interleaves the bucket into a padded copy, of which this rank's part
-/// gets the sum; a tensor that is alone and needs no padding is reduced where it is. The part is
-/// cast where gradients add up in another type (stage3.py, __avg_scatter_grads).
+/// gets the sum, also where there is one rank; a tensor that is alone and needs no padding is
+/// reduced where it is. The part is cast where gradients add up in another type (stage3.py,
+/// __avg_scatter_grads).
 /// all_to_all_quant_reduce takes its tensors one by one and keeps an fp16 part of each.
 void Stage3::flush(ProgramBuilder& b, const FlushedBucket& bucket) const {
   const std::int64_t elements = bucket.elements;
@@ -70,7 +71,7 @@ void Stage3::flush(ProgramBuilder& b, const FlushedBucket& bucket) const {
   // (_apply_distributed_muon_update).
   if (special_temporaries > 0)
     b.transient(Category::workspace, special_temporaries + e.c * elements);
-  if (e.ranks == 1 || !zero.reduce_scatter) return;
+  if (!zero.reduce_scatter) return;
   const std::int64_t part = ceil_div(elements, e.ranks);
   const bool in_place = bucket.tensors == 1 && elements % e.ranks == 0;
   const std::int64_t interleaved = in_place ? 0 : e.c * round_up(elements, e.ranks);

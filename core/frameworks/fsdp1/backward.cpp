@@ -77,6 +77,7 @@ struct Fsdp1Backward {
     if (!waits(uses.arrive(b, id, bytes, false)))
       (block != nullptr ? pieces : root_pieces).push_back({id, bytes});
   }
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
   void end(ProgramBuilder& b) {
     if (block != nullptr) finish(b, *block, pieces);
   }

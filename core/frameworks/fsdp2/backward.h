@@ -73,6 +73,7 @@ struct Fsdp2Backward {
   /// The head's pre-backward hook.
   void fetch(ProgramBuilder& b, ModuleId module);
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
+  void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
   void end(ProgramBuilder& b);
   /// Behind the last repeat: the root's own.
   void stop(ProgramBuilder& b);

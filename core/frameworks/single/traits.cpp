@@ -69,7 +69,7 @@ constinit const FrameworkTraits kSingleTraits{
     .hops = usual::one_hop,
     .communicators = usual::mesh_communicators,
     .foreign_contexts = usual::no_foreign_contexts,
-    .set_tape = usual::autograd_tape,
+    .set_tape = usual::autograd_tape_with_sums,
     .tiled_mlps = TiledMlps::plain,
     .selective_runs_blocks = true,
     .checkpoint_problem = usual::no_checkpoint_problem,

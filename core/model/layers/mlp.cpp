@@ -101,6 +101,8 @@ ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up) {
   return g.map(OpKind::mul, activate(g, activation, gate), up);
 }
 
+/// A number is added by an OpKind::add of one input, whose gradient is the result's own; times a
+/// number makes a new one (OpKind::scalar).
 ValueId activate(Graph& g, Activation activation, ValueId x) {
   if (g.fuses()) return g.map(OpKind::gelu, x);  // saves its input, whichever it is
   switch (activation) {
@@ -119,14 +121,14 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
     case Activation::gelu_python: {
       // erf keeps its argument: the same storage rule as a fused gelu's input.
       const ValueId error = g.map(OpKind::gelu, g.map(OpKind::scalar, x));
-      return g.map(OpKind::mul, g.map(OpKind::scalar, x), g.map(OpKind::scalar, error));
+      return g.map(OpKind::mul, g.map(OpKind::scalar, x), g.map(OpKind::add, error));
     }
     case Activation::gelu_fast: {
       // 0.5·x·(1 + tanh(0.79788·x·(1 + 0.044715·x·x))).
       const ValueId square = g.map(OpKind::mul, g.map(OpKind::scalar, x), x);
       const ValueId inner =
           g.map(OpKind::mul, g.map(OpKind::scalar, x), g.map(OpKind::scalar, square));
-      const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
+      const ValueId one_plus = g.map(OpKind::add, g.map(OpKind::tanh, inner));
       return g.map(OpKind::mul, g.map(OpKind::scalar, x), one_plus);
     }
     case Activation::gelu_new:
@@ -136,7 +138,7 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
   const ValueId half = g.map(OpKind::scalar, x);
   const ValueId cube = g.map(OpKind::scalar, g.map(OpKind::power, x));
   const ValueId inner = g.map(OpKind::scalar, g.map(OpKind::add, x, cube));
-  const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
+  const ValueId one_plus = g.map(OpKind::add, g.map(OpKind::tanh, inner));
   const ValueId y = g.map(OpKind::mul, half, one_plus);
   g.hold(x, y);
   return y;

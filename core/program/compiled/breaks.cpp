@@ -125,7 +125,7 @@ std::vector<std::int32_t> parts_at_modules(const Segment& segment) {
   // Activations are modules without parameters (transformers/activations.py), which no operation
   // names: of those one that is a single kernel comes before what multiplies it. The sum behind a
   // module's result is the block's; what follows it is the next module's.
-  const auto is_sum = [](const Op& x) { return x.kind == OpKind::add; };
+  const auto is_sum = [](const Op& x) { return x.kind == OpKind::add && x.in[1] != kNone; };
   const auto together = [&](const Op& x, const Op& y, bool sums) {
     return x.module == y.module && x.kind != OpKind::silu && y.kind != OpKind::silu && !sums;
   };

@@ -20,8 +20,9 @@ void CompiledRun::store(NodeId id) {
     const ParameterId parameter = made.gradient_of;
     const std::int64_t bytes =
         view_.bytes_of(view_.parameter(parameter), view_.parameter_type(parameter));
-    writer_.emit(TapeEvent::Kind::gradient, Category::gradients, parameter,
-                 round_up(bytes, kAllocationUnit));
+    const std::int64_t whole = round_up(bytes, kAllocationUnit);
+    writer_.emit(TapeEvent::Kind::gradient, Category::gradients, parameter, whole);
+    returned_.push_back({TapeEvent::Kind::added, Category::gradients, parameter, whole});
     return;
   }
   if (storage_[at(id)] != kExternal) return;  // written over another

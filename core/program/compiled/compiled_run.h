@@ -78,6 +78,7 @@ class CompiledRun {
     const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
     return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
   }
+  void return_gradients();
   void take_place(NodeId made, NodeId over);
   void hand_over(const Unit& unit);
   void read_again(const Unit& unit);
@@ -106,6 +107,7 @@ class CompiledRun {
   StorageId product_ = kExternal;  ///< kept for what the segment begins with
   StorageId copied_ = kExternal;   ///< what a CUDA graph is given, for its first kernel
   std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
+  std::vector<TapeEvent> returned_;  ///< gradients of the graph that runs, for return_gradients()
   Pass pass_;
   bool in_backward_ = false;
   std::int32_t first_slot_ = 0;     ///< of what the pass itself has allocated

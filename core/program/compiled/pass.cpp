@@ -34,6 +34,12 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
   return held;
 }
 
+/// A graph is one node of autograd: parameters get their gradients when all of it has run.
+void CompiledRun::return_gradients() {
+  for (const TapeEvent& event : returned_) writer_.emit(event);
+  returned_.clear();
+}
+
 /// Computes what is wanted and not there.
 void CompiledRun::run_pass() {
   pass_.order = order_of(trace_.graph, pass_);
@@ -64,6 +70,7 @@ void CompiledRun::run_pass() {
     for (const NodeId id : arguments[u])
       if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
     run_unit(unit, std::move(dying));
+    if (u + 1 == units.size() || units[u + 1].part != unit.part) return_gradients();
   }
   hooks_.leave();
   // What was there and is neither read nor wanted.

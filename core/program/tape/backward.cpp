@@ -62,7 +62,8 @@ void BackwardPass::step(std::size_t i) {
     tiled_backward(p_, *part);
     p_.saved.release(i);
     p_.gradients.drop(op.out);
-    return p_.gradients.settle();
+    p_.gradients.settle();
+    return p_.gradients.hand_over();
   }
   if (runs) {
     if (op.module != kNone)
@@ -78,6 +79,7 @@ void BackwardPass::step(std::size_t i) {
   if (runs && p_.offloading.active()) p_.offloading.end_node();
   p_.gradients.drop(op.out);
   p_.gradients.settle();
+  p_.gradients.hand_over();
   run_casts();
   p_.gradients.settle();
   if (runs && op.module != kNone)
@@ -229,6 +231,12 @@ bool BackwardPass::folds_rows(const Op& op) const {
 
 void BackwardPass::bias_of_linear(const Op& op) {
   if (op.bias == kNone || !p_.view.trains(op.bias)) return;
+  // addmm's bias gets the result's gradient itself. It is summed when the node has returned and
+  // let go what it unpacked (torch/csrc/autograd/engine.cpp, validate_outputs).
+  const bool sums_later = op.kind == OpKind::linear && !p_.view.regime().zero3_linear &&
+                          !p_.view.parameter(op.weight).quantized() &&
+                          !p_.view.multiplies_int8(op) && !p_.view.multiplies_narrow(op);
+  if (sums_later && unpacks()) p_.saved.release(node_);
   const std::int64_t columns = p_.view.parameter(op.bias).numel;
   sum_rows(p_, elements(p_.view.extent_of(op.out), p_.view.sizes()) / columns, columns);
   p_.gradients.give_parameter(op.bias);
@@ -247,13 +255,19 @@ void BackwardPass::weight_of_linear(const Op& op, DType low) {
 /// is a third tensor (input_buffer.cpp, can_accumulate_inplace); where autocast cast the weight,
 /// the cast made a new one of it, and the fused loss has one of its own.
 void BackwardPass::embedding(const Op& op) {
-  StorageId sum = kExternal;
-  if (p_.view.trains(op.weight) && p_.view.is_head_view(op.weight))
-    sum = p_.storages.allocate(
-        p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
-        Category::gradients);
+  if (!p_.view.trains(op.weight)) return;
+  const bool sums = p_.view.is_head_view(op.weight);
+  if (sums && p_.options.takes_sums) {
+    p_.gradients.give_to_sum(op.weight);
+    return sum_segments(p_, op);
+  }
+  const StorageId sum =
+      sums ? p_.storages.allocate(
+                 p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
+                 Category::gradients)
+           : kExternal;
   p_.gradients.give_parameter(op.weight);
-  if (p_.view.trains(op.weight)) sum_segments(p_, op);
+  sum_segments(p_, op);
   p_.storages.unref(sum);
 }
 
@@ -435,6 +449,7 @@ void BackwardPass::run_casts() {
                                    Issue::autograd));
       p_.gradients.give_parameter(cast.weight);
       p_.storages.unref(cast.gradient);
+      p_.gradients.hand_over();
       continue;
     }
     const DType own = p_.view.state(cast.value).dtype;

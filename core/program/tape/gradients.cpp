@@ -52,8 +52,23 @@ void Gradients::give_parameter(ParameterId id) {
     return;
   }
   given_[place] = true;
-  writer_.emit(TapeEvent::Kind::gradient, Category::gradients, id,
-               round_up(bytes, kAllocationUnit));
+  const std::int64_t rounded = round_up(bytes, kAllocationUnit);
+  writer_.emit(TapeEvent::Kind::gradient, Category::gradients, id, rounded);
+  taken_.push_back({TapeEvent::Kind::added, Category::gradients, id, rounded});
+}
+
+void Gradients::give_to_sum(ParameterId id) {
+  give_parameter(id);
+  if (!taken_.empty() && taken_.back().id == id) taken_.back().kind = TapeEvent::Kind::summed;
+}
+
+void Gradients::hand_over() {
+  for (const TapeEvent& event : taken_) {
+    if (event.kind == TapeEvent::Kind::summed)
+      storages_.unref(storages_.allocate(event.bytes, Category::gradients));
+    writer_.emit(event);
+  }
+  taken_.clear();
 }
 
 }  // namespace shardplan::tape

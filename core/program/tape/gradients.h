@@ -17,6 +17,7 @@ class Gradients {
   void begin() {
     gradients_.resize(view_.graph().values().size());
     given_.clear();
+    taken_.clear();
   }
 
   bool has(ValueId value) const { return of(value).present; }
@@ -40,6 +41,11 @@ class Gradients {
   /// The gradient of a parameter appears, if it trains. Where operations share it, the later ones'
   /// are added to the first.
   void give_parameter(ParameterId id);
+  /// The same of one that is added to the first in a new tensor.
+  void give_to_sum(ParameterId id);
+  /// The node that gave gradients to parameters is done and has let go what it read. AccumulateGrad
+  /// runs before every other node (its sequence number is the highest, torch/csrc/autograd/engine.cpp).
+  void hand_over();
 
  private:
   struct Gradient {
@@ -62,6 +68,7 @@ class Gradients {
   std::vector<Gradient> gradients_;  ///< by value
   std::vector<Given> waiting_;       ///< for settle()
   std::vector<bool> given_;          ///< by parameter: it has one
+  std::vector<TapeEvent> taken_;     ///< for hand_over()
 };
 
 }  // namespace shardplan::tape

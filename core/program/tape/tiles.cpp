@@ -51,6 +51,9 @@ class Splice {
         case TapeEvent::Kind::gradient:
           arrives(e.id);
           break;
+        case TapeEvent::Kind::added:
+        case TapeEvent::Kind::summed:
+          break;  // the part's own: what it gives waits for the other parts'
         default:  // modules are fetched and released; nothing else is in such a pass
           p_.writer.emit(e.kind, e.category, e.id, e.bytes, e.pool);
       }

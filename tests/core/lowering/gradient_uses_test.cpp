@@ -78,5 +78,51 @@ TEST(GradientUses, NothingWaitsWhereNothingIsTied) {
   EXPECT_LT(backward(2, false).peak - backward(2, false).end, kTable + kTable / 64);
 }
 
+/// Live blocks of gradients that `events` leave.
+std::int64_t left(const std::vector<Event>& events) {
+  std::int64_t count = 0;
+  for (const Event& e : events) {
+    if (e.category != Category::gradients) continue;
+    if (e.kind == Event::Kind::alloc) ++count;
+    if (e.kind == Event::Kind::free) --count;
+  }
+  return count;
+}
+
+TEST(GradientUses, WhatIsAddedStaysUntilItsNodeIsDone) {
+  const Plan plan = plan_of(2);
+  const Model model = llama(plan, false);
+  const ModelRun run = run_segments(model, plan);
+  GradientUses uses(model, run, whole_segments(run));
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  for (const bool adds : {false, true}) {
+    program.events.clear();
+    uses.arrive(b, 1, kTable, adds);
+    EXPECT_EQ(left(program.events), 1);
+    uses.added(b, 1, kTable);
+    EXPECT_EQ(left(program.events), adds ? 0 : 1);
+  }
+}
+
+// The sum is the newest of three tensors, and the one that stays.
+TEST(GradientUses, TheSumOfATiedWeightsGradientsStays) {
+  const Plan plan = plan_of(2);
+  const Model model = llama(plan, true);
+  const ModelRun run = run_segments(model, plan);
+  GradientUses uses(model, run, whole_segments(run));
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  for (const bool adds : {false, true}) {
+    program.events.clear();
+    uses.arrive(b, 0, kTable, adds);
+    uses.arrive(b, 0, kTable, adds);
+    EXPECT_EQ(left(program.events), 2);
+    uses.summed(b, 0, kTable);
+    EXPECT_EQ(left(program.events), adds ? 0 : 1);
+    EXPECT_EQ(program.events.back().oldest, !adds);
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
