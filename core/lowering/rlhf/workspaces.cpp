@@ -7,9 +7,8 @@ namespace {
 
 /// Not one that a trial of a kernel makes and frees.
 bool keeps_workspaces(const EventsOfOneStep& once) {
-  return !once.makes_residents && std::none_of(once.events.begin(), once.events.end(), [](auto& e) {
-    return e.kind == Event::Kind::free;
-  });
+  return !once.makes_residents && std::none_of(once.events.begin(), once.events.end(),
+                                               [](auto& e) { return e.kind == Event::Kind::free; });
 }
 
 /// Leaves to `once` what is among `left`, and takes it from there.
