@@ -207,8 +207,11 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
   if (program.one_block) return {allocated, allocated};
   const AllocatorLimit limit = limit_beside(process, plan);
   if (runs == nullptr) return reserved_by_ratio(allocated, calibration, limit);
-  return simulated_reserved(*runs, program.held_at_most, margins_of(plan, calibration, program),
-                            limit);
+  Range range = simulated_reserved(*runs, program.held_at_most,
+                                   margins_of(plan, calibration, program), limit);
+  // Caches can be given back and cut otherwise; what is live at once cannot.
+  range.least = std::max(range.least, std::min(range.point, allocated));
+  return range;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "plan/compile.h"
 #include "plan/mlp_tiles.h"
 #include "rollout/engine.h"
+#include "trainers/defaults.h"
 
 namespace shardplan {
 
@@ -207,6 +208,8 @@ struct TrainerDescription {
   const FusedKernel* kept_token_loss = nullptr;
   /// Supervised training takes that loss too, in place of the model's own.
   bool supervises_by_token_loss = false;
+  /// What a job that names it has where it says nothing; null: what any job has.
+  const TrainerDefaults* defaults = nullptr;
   std::string_view source;  ///< what was read
 };
 

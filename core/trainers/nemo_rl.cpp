@@ -2,9 +2,42 @@
 // fp32 shards, and FSDP2 hands its outputs on in fp32 (nemo_rl/models/automodel/setup.py,
 // MixedPrecisionPolicy). Blocks are units, embeddings and head are in the root's. A reference's
 // weights are on the host and take the model's place (use_reference_model).
+#include <array>
+
 #include "trainers/description.h"
 
 namespace shardplan::nemo_rl {
+
+namespace {
+
+constexpr FrameworkDefaults under_fsdp(std::string_view framework) {
+  return {.framework = framework,
+          .reduced = "fp32",
+          .precision = "bf16-autocast",
+          .optimizer = "for-loop"};
+}
+
+// examples/configs/ grpo_math_1B.yaml; vLLM's sizes as engine/arg_utils.py of 0.20 has them for the
+// class LLM.
+constexpr std::array kUnder{
+    under_fsdp("fsdp1"), under_fsdp("fsdp2"),
+    FrameworkDefaults{
+        .framework = "megatron", .has_own_workers = true, .asks_log_probabilities = true}};
+constexpr std::array kEngines{
+    EngineDefaults{.engine = "vllm",
+                   .utilization = 0.6,
+                   .sleep_level = 1,
+                   .batched_tokens = 16384,
+                   .sequences = 1024},
+    EngineDefaults{.engine = "sglang", .utilization = 0.88, .sleep_level = 2}};
+constexpr TrainerDefaults kDefaults{.framework = "fsdp2",
+                                    .under = kUnder,
+                                    .engines = kEngines,
+                                    .always_has_engine = true,
+                                    .reference_on_host = true,
+                                    .actor_on_host = true};
+
+}  // namespace
 
 extern const TrainerDescription kTrainer;
 constinit const TrainerDescription kTrainer{
@@ -31,6 +64,7 @@ constinit const TrainerDescription kTrainer{
     // nemo_rl/algorithms/grpo.py, init_collective and refit_policy_generation;
     // nemo_rl/utils/packed_tensor.py
     .apart_handover = {.all_ranks = true},
+    .defaults = &kDefaults,
     .source = "NeMo RL 7ea279abf, nemo_rl/models/policy/workers, nemo_rl/algorithms/grpo.py",
 };
 

@@ -3,6 +3,8 @@
 // Supervised training goes over log-probabilities too (trainer/sft_trainer.py). A reference is a
 // model of its own, under LoRA as well. Sequences are divided by ring attention where a job asks
 // for it (models/ring_attn_utils.py): as many tokens a GPU as Ulysses has.
+#include <array>
+
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -12,6 +14,16 @@ extern const FusedKernel kKernel;
 }
 
 namespace openrlhf {
+
+namespace {
+
+// cli/train_ppo_ray.py
+constexpr std::array kEngines{
+    EngineDefaults{.engine = "vllm", .utilization = 0.95, .finds_prefixes = false}};
+constexpr TrainerDefaults kDefaults{
+    .framework = "deepspeed", .zero_stage = 2, .engines = kEngines, .always_has_engine = true};
+
+}  // namespace
 
 extern const TrainerDescription kTrainer;
 constinit const TrainerDescription kTrainer{
@@ -50,6 +62,7 @@ constinit const TrainerDescription kTrainer{
     .token_loss = &openrlhf_loss::kKernel,
     .kept_token_loss = &openrlhf_loss::kKernel,
     .supervises_by_token_loss = true,
+    .defaults = &kDefaults,
     .source = "OpenRLHF 3c3be623, openrlhf/trainer, openrlhf/models, openrlhf/utils/deepspeed",
 };
 

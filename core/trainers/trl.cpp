@@ -1,4 +1,6 @@
 // TRL's trainers, which are transformers' Trainer with a head and losses of their own (TRL 1.16).
+#include <array>
+
 #include "trainers/accelerate.h"
 
 namespace shardplan {
@@ -10,6 +12,17 @@ extern const FusedKernel kKernel;
 namespace trl {
 
 namespace {
+
+// trainer/grpo_config.py, generation/vllm_generation.py; accelerate casts what FSDP1 trains, and
+// with it the base, to fp32.
+constexpr std::array kUnder{
+    FrameworkDefaults{.framework = "fsdp1", .lora_precision = "bf16-autocast"}};
+constexpr std::array kEngines{EngineDefaults{.engine = "vllm",
+                                             .utilization = 0.3,
+                                             .batched_tokens = 4096,
+                                             .completions = 8,
+                                             .starts_server = false}};
+constexpr TrainerDefaults kDefaults{.under = kUnder, .engines = kEngines};
 
 constexpr TrainerDescription description() {
   TrainerDescription d =
@@ -26,6 +39,7 @@ constexpr TrainerDescription description() {
   // grpo_trainer.py, _generate_and_score_completions without its passes, timed without a GPU
   // (tests/accuracy/measure/host_costs/time_trl_host.py): docs/explanation/rlhf.md.
   d.around_answers = {.calls = 2'600, .of_answer = 450, .of_token = 2};
+  d.defaults = &kDefaults;
   return d;
 }
 

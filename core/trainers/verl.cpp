@@ -4,6 +4,9 @@
 // not tied. A reference is a module of its own whose shards stay on the host, or under LoRA the
 // actor with its adapters off. Sequences are divided by Ulysses where a job asks for it
 // (verl/models/transformers/monkey_patch.py).
+#include <array>
+
+#include "base/units.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -19,6 +22,40 @@ extern const FusedKernel kKernel;
 }
 
 namespace verl {
+
+namespace {
+
+// trainer/config/actor/dp_actor.yaml, engine/fsdp.yaml, rollout/rollout.yaml,
+// workers/config/optimizer.py (torch.optim.AdamW), workers/actor/megatron_actor.py.
+constexpr FrameworkDefaults under_fsdp(std::string_view framework) {
+  return {.framework = framework,
+          .reduced = "fp32",
+          .precision = "bf16-autocast",
+          .optimizer = "foreach",
+          .reference_shards_on_host = true};
+}
+
+constexpr std::array kUnder{under_fsdp("fsdp1"), under_fsdp("fsdp2"),
+                            FrameworkDefaults{.framework = "megatron",
+                                              .has_own_workers = true,
+                                              .overlaps = false,
+                                              .scores_entropy = true}};
+
+constexpr EngineDefaults started(std::string_view engine) {
+  return {.engine = engine,
+          .utilization = 0.5,
+          .sleep_level = 2,
+          .batched_tokens = 8192,
+          .sequences = 256,
+          .bucket = 2048 * kMiB};
+}
+
+constexpr std::array kEngines{started("vllm"), started("sglang")};
+
+constexpr TrainerDefaults kDefaults{
+    .framework = "fsdp1", .under = kUnder, .engines = kEngines, .judges_by_function = true};
+
+}  // namespace
 
 extern const TrainerDescription kTrainer;
 constinit const TrainerDescription kTrainer{
@@ -45,6 +82,7 @@ constinit const TrainerDescription kTrainer{
     .fused_head = &verl_head_loss::kKernel,
     .token_loss = &verl_loss::kInPlace,
     .kept_token_loss = &verl_kept_loss::kKernel,
+    .defaults = &kDefaults,
     .source = "verl 0.8, verl/workers/fsdp_workers.py, verl/workers/actor/dp_actor.py",
 };
 

@@ -3,105 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "lowering/rlhf/algorithms.h"
 #include "options/tables.h"
+#include "trainers/registry.h"
 
 namespace shardplan {
 namespace {
-
-/// An engine as a trainer starts it.
-struct EngineDefaults {
-  double utilization = 0;
-  int sleep_level = 0;  ///< where it shares the trainer's GPUs
-  std::int64_t batched_tokens = 0, sequences = 0, bucket = 0, completions = 0;  ///< 0: left open
-  bool finds_prefixes = true;
-  bool starts_server = true;  ///< on GPUs of its own, too; else another command says its share
-};
-
-/// What of a job a trainer of several models decides.
-struct TrainerDefaults {
-  std::string_view trainer;    ///< in jobs
-  std::string_view words;      ///< for people
-  std::string_view framework;  ///< "": the job's usual one
-  int zero_stage = 0;
-  /// Under FSDP: the type that gradients are reduced in, precision and the kind of AdamW; "": the
-  /// job's usual ones.
-  std::string_view reduced, precision, optimizer;
-  std::string_view lora_precision;  ///< under FSDP1 alone
-  EngineDefaults vllm, sglang;
-  bool always_has_engine = false;
-  bool judges_by_function = false;  ///< PPO without a reward model
-  bool reference_on_host = false;   ///< its whole weights wait there
-  bool reference_shards_on_host = false;
-  bool actor_on_host = false;  ///< while an engine on its GPUs generates
-  /// Its workers under Megatron-LM are Megatron-LM's, whose jobs name no trainer.
-  bool has_megatron = false;
-  bool overlaps_megatron = true;  ///< its reductions and gathers
-  bool scores_entropy = false;    ///< there, beside log-probabilities
-  bool asks_log_probabilities = false;
-};
-
-constexpr std::int64_t kMebi = std::int64_t{1} << 20;
-
-/// verl 0.8: trainer/config/actor/dp_actor.yaml, engine/fsdp.yaml, rollout/rollout.yaml,
-/// workers/config/optimizer.py (torch.optim.AdamW), workers/actor/megatron_actor.py. NeMo RL
-/// 7ea279abf: examples/configs/ grpo_math_1B.yaml; vLLM's sizes as engine/arg_utils.py of 0.20 has
-/// them for the class LLM. OpenRLHF 3c3be623: cli/train_ppo_ray.py. TRL 1.16:
-/// trainer/grpo_config.py, generation/vllm_generation.py; accelerate casts what FSDP1 trains, and
-/// with it the base, to fp32.
-constexpr std::array kTrainerDefaults{
-    TrainerDefaults{.trainer = "verl",
-                    .words = "verl",
-                    .framework = "fsdp1",
-                    .reduced = "fp32",
-                    .precision = "bf16-autocast",
-                    .optimizer = "foreach",
-                    .vllm = {.utilization = 0.5,
-                             .sleep_level = 2,
-                             .batched_tokens = 8192,
-                             .sequences = 256,
-                             .bucket = 2048 * kMebi},
-                    .sglang = {.utilization = 0.5,
-                               .sleep_level = 2,
-                               .batched_tokens = 8192,
-                               .sequences = 256,
-                               .bucket = 2048 * kMebi},
-                    .judges_by_function = true,
-                    .reference_shards_on_host = true,
-                    .has_megatron = true,
-                    .overlaps_megatron = false,
-                    .scores_entropy = true},
-    TrainerDefaults{
-        .trainer = "nemo_rl",
-        .words = "NeMo RL",
-        .framework = "fsdp2",
-        .reduced = "fp32",
-        .precision = "bf16-autocast",
-        .optimizer = "for-loop",
-        .vllm = {.utilization = 0.6, .sleep_level = 1, .batched_tokens = 16384, .sequences = 1024},
-        .sglang = {.utilization = 0.88, .sleep_level = 2},
-        .always_has_engine = true,
-        .reference_on_host = true,
-        .actor_on_host = true,
-        .has_megatron = true,
-        .asks_log_probabilities = true},
-    TrainerDefaults{.trainer = "openrlhf",
-                    .words = "OpenRLHF",
-                    .framework = "deepspeed",
-                    .zero_stage = 2,
-                    .vllm = {.utilization = 0.95, .finds_prefixes = false},
-                    .always_has_engine = true},
-    TrainerDefaults{
-        .trainer = "trl",
-        .words = "TRL",
-        .lora_precision = "bf16-autocast",
-        .vllm = {
-            .utilization = 0.3, .batched_tokens = 4096, .completions = 8, .starts_server = false}}};
 
 /// Of `block`, as jobs name it; "": nothing, or no such value, which its reader refuses.
 std::string chosen(const OptionInfo& option, const Json& block, const char* key) {
@@ -114,21 +25,17 @@ std::string chosen(const OptionInfo& option, const Json& block, const char* key)
 
 class Filler {
  public:
-  Filler(const TrainerDefaults& own, Json job, std::int64_t world)
-      : own_(own), job_(std::move(job)), world_(world) {}
+  Filler(const TrainerDescription& trainer, Json job, std::int64_t world)
+      : words_(trainer.words), own_(*trainer.defaults), job_(std::move(job)), world_(world) {}
 
   FilledJob fill() {
     if (!trains()) return take();
     framework();
-    if (name_ == "megatron") {
-      if (!own_.has_megatron) return take();
-      job_.erase("trainer");
-      if (!own_.overlaps_megatron)
-        for (const char* key : {"overlap_grad_reduce", "overlap_param_gather"})
-          put(job_["framework"], key, false, "framework.");
-    } else if (name_.starts_with("fsdp")) {
-      shards();
-    }
+    if (under_.has_own_workers) job_.erase("trainer");
+    if (!under_.overlaps)
+      for (const char* key : {"overlap_grad_reduce", "overlap_param_gather"})
+        put(job_["framework"], key, false, "framework.");
+    types();
     const auto work = job_.find("workload");
     if (work == job_.end() || !work->is_object() || work->value("kind", Json()) != "rlhf")
       return take();
@@ -150,7 +57,7 @@ class Filler {
   }
 
   void assume(std::string_view field, std::string_view value) {
-    assumed_.push_back(fmt::format("{}: {}, as {} has it", field, value, own_.words));
+    assumed_.push_back(fmt::format("{}: {}, as {} has it", field, value, words_));
   }
 
   /// `value` where `block` has none, which is said.
@@ -173,7 +80,9 @@ class Filler {
       job_.erase("framework");
       return;
     }
-    name_ = chosen(info_of(framework_name_table(), "name"), said, "name");
+    const std::string name = chosen(info_of(framework_name_table(), "name"), said, "name");
+    for (const FrameworkDefaults& under : own_.under)
+      if (name == under.framework) under_ = under;
   }
 
   bool lora() const {
@@ -182,17 +91,18 @@ class Filler {
            (work->value("method", Json()) == "lora" || work->contains("lora"));
   }
 
-  void shards() {
-    if (!own_.reduced.empty()) put(job_["framework"], "reduce_dtype", own_.reduced, "framework.");
-    const bool adapters = name_ == "fsdp1" && lora() && !own_.lora_precision.empty();
-    const std::string_view precision = adapters ? own_.lora_precision : own_.precision;
+  void types() {
+    if (!under_.reduced.empty())
+      put(job_["framework"], "reduce_dtype", under_.reduced, "framework.");
+    const bool adapters = lora() && !under_.lora_precision.empty();
+    const std::string_view precision = adapters ? under_.lora_precision : under_.precision;
     if (!precision.empty()) put(job_, "precision", precision, "");
-    if (own_.optimizer.empty()) return;
+    if (under_.optimizer.empty()) return;
     Json& said = job_["optimizer"];
     if (said.is_null()) said = Json{{"name", "adamw"}};
     if (said == "adamw") said = Json{{"name", said}};
     if (said.is_object() && said.value("name", Json("adamw")) == "adamw")
-      put(said, "implementation", own_.optimizer, "optimizer.");
+      put(said, "implementation", under_.optimizer, "optimizer.");
   }
 
   void several(Json& work, const AlgorithmDescription& algorithm) {
@@ -200,7 +110,7 @@ class Filler {
     if (!models.is_object()) return;
     if (own_.judges_by_function && algorithm.needs_reward && !models.contains("reward"))
       put(work, "rewards", "function", "workload.");
-    if (name_ == "megatron" && own_.scores_entropy && !work.contains("entropy"))
+    if (under_.scores_entropy && !work.contains("entropy"))
       put(work, "scoring_entropy", "compiled", "workload.");
     if (algorithm.generates) engine(work);
     reference(work, algorithm);
@@ -213,13 +123,20 @@ class Filler {
     return rollout.is_object() && rollout.value("placement", Json("colocated")) == "colocated";
   }
 
+  /// Of one that it does not start: nothing.
+  EngineDefaults engine_of(const Json& rollout) const {
+    const Json name = rollout.value("engine", Json(own_.engines.front().engine));
+    for (const EngineDefaults& usual : own_.engines)
+      if (name == usual.engine) return usual;
+    return {};
+  }
+
   void engine(Json& work) {
     if (own_.always_has_engine && !work.contains("hybrid_engine"))
-      put(work, "rollout", Json{{"engine", "vllm"}}, "workload.");
+      put(work, "rollout", Json{{"engine", own_.engines.front().engine}}, "workload.");
     const auto said = work.find("rollout");
     if (said == work.end() || !said->is_object()) return;
-    const bool sglang = said->value("engine", Json("vllm")) == "sglang";
-    const EngineDefaults& usual = sglang ? own_.sglang : own_.vllm;
+    const EngineDefaults usual = engine_of(*said);
     const auto fill = [&](const char* key, const Json& value) {
       put(*said, key, value, "workload.rollout.");
     };
@@ -232,7 +149,7 @@ class Filler {
           std::pair{"completions", usual.completions}})
       if (value > 0) fill(key, value);
     if (!usual.finds_prefixes) fill("prefix_caching", false);
-    if (name_ != "megatron" || !own_.asks_log_probabilities) return;
+    if (!under_.asks_log_probabilities) return;
     fill("log_probabilities", true);
     if (said->value("tensor_parallel", Json(1)) != 1) fill("async_scheduling", false);
   }
@@ -242,7 +159,7 @@ class Filler {
                       !(lora() && !work.contains("reference"));
     if (!copy) return;
     if (own_.reference_on_host) waits(work, "reference", Json{{"idle", "host"}});
-    if (!own_.reference_shards_on_host || !name_.starts_with("fsdp")) return;
+    if (!under_.reference_shards_on_host) return;
     Json shards = job_.at("framework");
     shards["cpu_offload"] = true;
     waits(work, "reference", world_ > 1 ? Json{{"framework", shards}} : Json{{"idle", "host"}});
@@ -257,10 +174,11 @@ class Filler {
     assume(fmt::format("workload.models.{}", role), "on the host while it does not work");
   }
 
+  std::string_view words_;
   const TrainerDefaults& own_;
+  FrameworkDefaults under_;  ///< the job's framework
   Json job_;
   std::int64_t world_;
-  std::string name_;  ///< the framework's
   std::vector<std::string> assumed_;
 };
 
@@ -268,10 +186,10 @@ class Filler {
 
 FilledJob with_trainer_defaults(Json job, std::int64_t world) {
   const std::string trainer = chosen(info_of(job_option_table(), "trainer"), job, "trainer");
-  const auto own =
-      std::ranges::find(kTrainerDefaults, std::string_view(trainer), &TrainerDefaults::trainer);
-  if (own == kTrainerDefaults.end()) return {std::move(job), {}};
-  return Filler(*own, std::move(job), world).fill();
+  for (const TrainerDescription* own : trainers())
+    if (trainer == own->name && own->defaults != nullptr)
+      return Filler(*own, std::move(job), world).fill();
+  return {std::move(job), {}};
 }
 
 }  // namespace shardplan

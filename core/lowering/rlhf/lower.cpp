@@ -16,6 +16,7 @@
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/handover.h"
 #include "lowering/rlhf/idle.h"
+#include "lowering/rlhf/workspaces.h"
 #include "lowering/segments.h"
 #include "lowering/tensors.h"
 #include "parallel/groups.h"
@@ -236,17 +237,6 @@ std::int64_t built_bytes(const RlhfPart& part) {
   return bytes;
 }
 
-/// Its first step asks for the libraries' workspaces, which building has not made then.
-bool makes_workspaces(const RlhfPart& part) {
-  const auto makes = [](const EventsOfOneStep& once) {
-    return !once.makes_residents &&
-           std::any_of(once.events.begin(), once.events.end(), [](const Event& e) {
-             return e.category == Category::workspace && e.kind == Event::Kind::alloc;
-           });
-  };
-  return std::any_of(part.program.once.begin(), part.program.once.end(), makes);
-}
-
 /// The copy of the adapters that is the reference of preference training. A measured run of GRPO
 /// had none.
 std::vector<Event> reference_adapters(const Rlhf& rlhf, const Role& role) {
@@ -293,12 +283,7 @@ void append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>
       if (e.category != Category::workspace && e.category != Category::optimizer_states)
         build.push_back(e);
   }
-  if (!differs) return;
-  if (std::none_of(parts.begin(), parts.end(), makes_workspaces)) {
-    whole.build = whole.resident;
-    std::erase_if(whole.build, [](const Event& e) { return e.category != Category::workspace; });
-  }
-  whole.build.insert(whole.build.end(), build.begin(), build.end());
+  if (differs) whole.build = std::move(build);
 }
 
 /// fp32 logits of the model that trains, which its trainer has a name for while others score.
@@ -416,6 +401,7 @@ Program lower_parts(const Rlhf& rlhf, const std::vector<RlhfPart>& parts,
   ProgramBuilder b(whole);
   const Plan& plan = rlhf.roles.front().plan;
   add_cublas_workspaces(b, plan.cluster.gpu);
+  std::vector<Event> libraries = whole.resident;
   append_states(rlhf, whole, parts);
   whole.groups = group_shapes(plan);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
@@ -443,6 +429,7 @@ Program lower_parts(const Rlhf& rlhf, const std::vector<RlhfPart>& parts,
       iteration.score(part);
   }
   b.free(Category::other, experience);
+  make_workspaces_once(whole, std::move(libraries));
   return whole;
 }
 
