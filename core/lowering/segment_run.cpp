@@ -244,8 +244,9 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks())
-      run_kept_blocks(plan.compiles_whole() && !hidden && cuts.empty(), own_tapes, options, run, s);
+    const bool one_graph =
+        plan.compiles_whole() && !hidden && cuts.empty() && !model.facts.breaks_between_layers;
+    if (plan.keeps_some_blocks()) run_kept_blocks(one_graph, own_tapes, options, run, s);
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);

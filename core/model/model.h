@@ -140,6 +140,9 @@ struct ModelFacts {
   /// The loop over layers asks a tensor's value, at which Dynamo breaks the graph: it runs eagerly,
   /// and each layer is a graph of its own (torch/_dynamo/symbolic_convert.py).
   bool breaks_between_layers = false;
+  /// Embeddings are a module with a forward of its own, such as BertEmbeddings: its caller is another
+  /// frame, and another graph where Dynamo breaks between the table and what follows it.
+  bool embeds_in_module = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };
 

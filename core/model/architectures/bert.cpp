@@ -226,7 +226,8 @@ Model build_bert_like(const ModelConfig& c, const BuildOptions& options, const B
                .vocabulary = b.vocab,
                .max_positions = b.positions,
                .attention_heads = b.heads,
-               .key_value_heads = b.heads};
+               .key_value_heads = b.heads,
+               .embeds_in_module = true};
   if (!c.has("architectures"))
     m.facts().assumed.push_back("class ForMaskedLM: the configuration names no architectures");
   if (b.task == Task::base)

@@ -128,7 +128,8 @@ Model build_distilbert(const ModelConfig& c, const BuildOptions& options) {
                .vocabulary = d.vocab,
                .max_positions = d.positions,
                .attention_heads = d.heads,
-               .key_value_heads = d.heads};
+               .key_value_heads = d.heads,
+               .embeds_in_module = true};
   const std::string at = "distilbert.embeddings.";
   const auto words = m.embedding(at + "word_embeddings", d.vocab, d.hidden);
   const auto places = m.embedding(at + "position_embeddings", d.positions, d.hidden);

@@ -23,7 +23,8 @@ ModelFacts facts_of(const Encoder& e) {
           .vocabulary = e.vocab,
           .max_positions = e.positions,
           .attention_heads = e.shape.heads,
-          .key_value_heads = e.shape.heads};
+          .key_value_heads = e.shape.heads,
+          .embeds_in_module = true};
 }
 
 }  // namespace shardplan

@@ -42,6 +42,7 @@ struct TraceOptions {
   bool widens = false;
   /// A hook tells the frozen embeddings of words to need a gradient (enable_input_require_grads).
   bool tells = false;
+  bool embeds_in_module = false;  ///< ModelFacts
 };
 
 class Trace {

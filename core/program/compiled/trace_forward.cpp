@@ -1,6 +1,5 @@
 // What operations of the forward pass are decomposed to.
 #include <algorithm>
-#include <string>
 
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
@@ -77,8 +76,7 @@ void Trace::embedding(std::size_t i) {
   seen_words_ = true;  // positions come after them
   if (!options_.tells || !first || state.needs_grad) return;
   state.needs_grad = true;
-  const bool module = view_.parameter(op.weight).name.find(".embeddings.") != std::string::npos;
-  if (module || options_.eager_tables) leaf = made;
+  if (options_.embeds_in_module || options_.eager_tables) leaf = made;
 }
 
 /// A bias behind a product of its type is one call with it (addmm).

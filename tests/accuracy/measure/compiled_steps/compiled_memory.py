@@ -24,6 +24,7 @@ class Memory:
         self.mode.memory = self
         self.live = self.peak = 0
         self.alive = {}  # by storage: its bytes, its first tensor's shape and type
+        self.at_peak = {}  # what was alive then
 
     def __enter__(self):
         return self.mode.__enter__()
@@ -45,16 +46,18 @@ class Memory:
         size = -(-storage.nbytes() // 512) * 512
         self.alive[key] = size, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         self.live += size
-        self.peak = max(self.peak, self.live)
+        if self.live > self.peak:
+            self.peak, self.at_peak = self.live, dict(self.alive)
         weakref.finalize(storage, self._drop, key)
 
     def _drop(self, key):
         self.live -= self.alive.pop(key)[0]
 
-    def summary(self, before=()):
-        """[[bytes, shape, type, count]] of storages that live and are not in `before`, the largest first."""
+    def summary(self, before=(), at_peak=False):
+        """[[bytes, shape, type, count]] of storages that live, or lived at the peak, and are not in `before`, the
+        largest first."""
         found = {}
-        for key, what in self.alive.items():
+        for key, what in (self.at_peak if at_peak else self.alive).items():
             if key not in before:
                 found[what] = found.get(what, 0) + 1
         return [[size, list(shape), dtype, count]

@@ -6,7 +6,9 @@ A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtyp
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
 layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4, or as they are where its
 "quantization" is "none", or in LLM.int8() where it is "int8"), "bucket_bytes" (graphs are cut as under DDP), "pads" (so are rows that are not aligned, as
-where that is found faster), "trainer" (autocast, and what the model returns in fp32, as accelerate wraps a model)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
+where that is found faster), "trainer" (autocast, and what the model returns in fp32, as accelerate wraps a model), "amp" (false: a
+Trainer's in fp32, which accelerate does not wrap), "accumulation" (micro-batches a step: the highest of their peaks, and the last one's
+ends)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are,
 on tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
@@ -106,7 +108,7 @@ def checkpoint(case, model):
 
 
 def compiled(case, model, compiler):
-    if case.get("autocast") or case.get("trainer"):
+    if case.get("amp", True) and (case.get("autocast") or case.get("trainer")):
         model.forward = torch.amp.autocast("cuda", dtype=torch.bfloat16)(model.forward)
     if case.get("trainer"):
         from accelerate.utils import convert_outputs_to_fp32
@@ -145,9 +147,8 @@ def numbers_on_stand_in():
         torch.tensor = real
 
 
-def run_step(model, batch, memory, launches, whole):
-    """Bytes beyond what was there before, of one step."""
-    before, base = set(memory.alive), memory.live
+def run_micro_batch(model, batch, memory, launches, whole, before, base):
+    """Bytes beyond what was there before."""
     report = {}
 
     def begin():
@@ -156,7 +157,7 @@ def run_step(model, batch, memory, launches, whole):
 
     def end(phase):
         report.update({phase + "_peak": memory.peak - base, phase + "_end": memory.live - base,
-                       phase + "_kernels": dict(launches)})
+                       phase + "_kernels": dict(launches), phase + "_most": memory.summary(before, at_peak=True)})
 
     begin()
     with memory, numbers_on_stand_in():
@@ -175,6 +176,16 @@ def run_step(model, batch, memory, launches, whole):
     return report
 
 
+def run_step(model, batch, memory, launches, whole, micro_batches):
+    """Peaks are the highest, all else is the last micro-batch's."""
+    before, base = set(memory.alive), memory.live
+    step = {}
+    for _ in range(micro_batches):
+        report = run_micro_batch(model, batch, memory, launches, whole, before, base)
+        step = {**report, **{key: max(report[key], step.get(key, 0)) for key in report if key.endswith("_peak")}}
+    return step
+
+
 def replay(case):
     """The second of two steps: the first one compiles."""
     memory = Memory()
@@ -187,8 +198,8 @@ def replay(case):
     for _ in range(2):
         for parameter in model.parameters():
             parameter.grad = None
-        whole = not case.get("trainer") and case.get("scope") != "block" and not told(case) and not warns(model)
-        report = run_step(model, batch, memory, compiler.launches, whole)
+        whole = not case.get("trainer") and case.get("amp", True) and case.get("scope") != "block" and not told(case) and not warns(model)
+        report = run_step(model, batch, memory, compiler.launches, whole, case.get("accumulation", 1))
     return compiler.graphs, report
 
 
