@@ -61,7 +61,7 @@ enum class OpKind : std::uint8_t {
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input, and a bound that is a tensor: `side` bytes
   masked,          ///< filled, multiplied or divided by a constant tensor, or of two by one
-                   ///< (torch.where): saves its `side` bytes
+                   ///< (torch.where): saves its `side` bytes; 0: in[1] is a shared tensor, saved
   gather_columns,  ///< entries of each row picked by int64 indices (`side`): saves both
   layer_norm,    ///< fused; saves input, mean and rstd, and a weight that is no parameter (in[1]);
                  ///< fp32 under autocast

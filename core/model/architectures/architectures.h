@@ -110,6 +110,7 @@ Model build_starcoder2(const ModelConfig& config, const BuildOptions& options);
 Model build_m2m_100(const ModelConfig& config, const BuildOptions& options);
 Model build_mbart(const ModelConfig& config, const BuildOptions& options);
 Model build_mixtral(const ModelConfig& config, const BuildOptions& options);
+Model build_mpt(const ModelConfig& config, const BuildOptions& options);
 Model build_mt5(const ModelConfig& config, const BuildOptions& options);
 Model build_pegasus(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen2_moe(const ModelConfig& config, const BuildOptions& options);

@@ -104,6 +104,7 @@ constexpr std::array kArchitectures{
     Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kPatched},
     Architecture{"modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}},
+    Architecture{"mpt", build_mpt, {"Mpt", "transformer.", kScoringClasses}},
     Architecture{"mt5", build_mt5, {"MT5", "", kConditionalClass}},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kPatched},
     Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}},

@@ -114,14 +114,12 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
       if (side > 0) keep(checked_mul(side, 8));
       return;
     case OpKind::clamp:
+    case OpKind::place_rows:
+    case OpKind::masked:  // by a mask of all layers, where there is none of its own
       if (side > 0) keep(side);
       return;
     case OpKind::place_elements:  // the mask of tokens
-    case OpKind::masked:
       keep(side);
-      return;
-    case OpKind::place_rows:
-      if (side > 0) keep(side);
       return;
     case OpKind::dropout:
       keep(elements(p.view.extent_of(op.out), p.view.sizes()));

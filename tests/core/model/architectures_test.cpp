@@ -52,9 +52,9 @@ TEST(DecoderFamilies, TakeTheirClassDefaultsForAnEmptyFile) {
   EXPECT_EQ(build(R"({"model_type": "falcon"})").facts.key_value_heads, 1);
 }
 
-/// gpt_neo, gptj and bloom have no fused attention.
+/// gpt_neo, gptj, bloom and mpt have no fused attention.
 TEST(DecoderFamilies, WithoutFusedAttentionRunTheEagerOneAlways) {
-  for (const char* type : {"gpt_neo", "gptj", "bloom"}) {
+  for (const char* type : {"gpt_neo", "gptj", "bloom", "mpt"}) {
     const std::string config = std::string(R"({"model_type": ")") + type + "\"}";
     const Model model = build(config.c_str(), AttentionKind::sdpa);
     EXPECT_FALSE(model.facts.supports_sdpa) << type;

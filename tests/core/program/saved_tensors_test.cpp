@@ -88,8 +88,8 @@ bool has_graph(const Case& c, const Model& model, const Segment& wanted) {
   return graph;
 }
 
-/// Shared tensors that some operation keeps: factors of a product (the rotary tables) and the
-/// additive mask of a fused attention. What is only added (the mask of eager attention) nothing
+/// Shared tensors that some operation keeps: factors of a product (the rotary tables), the additive
+/// mask of a fused attention and a boolean one that fills scores. What is only added (the mask of eager attention) nothing
 /// keeps.
 std::int64_t kept_shared(const Case& c, const Model& model) {
   std::set<std::int32_t> saved;
@@ -108,7 +108,8 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
         const bool table =
             op.kind == OpKind::rotary && (op.in[1] == in.value || op.in[2] == in.value);
         const bool mask = op.kind == OpKind::sdpa && (square || op.scores_bias == in.value);
-        if (factor || table || mask) saved.insert(in.shared);
+        const bool filled = op.kind == OpKind::masked && op.side.per == 0 && op.in[1] == in.value;
+        if (factor || table || mask || filled) saved.insert(in.shared);
       }
     }
   }

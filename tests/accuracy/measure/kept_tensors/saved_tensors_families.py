@@ -52,6 +52,8 @@ LLAMA4 = {
     "intermediate_size_mlp": 224, "interleave_moe_layer_step": 2, "attention_chunk_size": 64,
     "bos_token_id": 1, "eos_token_id": 2,
 }
+MPT = {"d_model": 128, "n_layers": 2, "n_heads": 4, "vocab_size": 500, "max_seq_len": 64}
+EAGER_ONLY = ("deberta", "mpt")
 CASES = {
     "llama-base": {"model_type": "llama", **LLAMA_LIKE, "architectures": ["LlamaModel"]},
     "llama-sequence": {"model_type": "llama", **LLAMA_LIKE, "num_labels": 3,
@@ -149,6 +151,10 @@ CASES = {
     "llama4": {"model_type": "llama4_text", **LLAMA4},
     "llama4-chunks": {"model_type": "llama4_text", **LLAMA4, "attention_chunk_size": 16, "use_qk_norm": False,
                       "no_rope_layers": [1, 0, 1, 0], "interleave_moe_layer_step": 1},
+    "mpt": {"model_type": "mpt", **MPT},
+    "mpt-clipped": {"model_type": "mpt", **MPT, "attn_config": {"clip_qkv": 6.0}},
+    "mpt-sequence": {"model_type": "mpt", **MPT, "num_labels": 3, "pad_token_id": 0,
+                     "architectures": ["MptForSequenceClassification"]},
     "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2},
 }
@@ -217,7 +223,7 @@ def main() -> None:
     for name, config in CASES.items():
         if args.only and name != args.only:
             continue
-        for attention in ("eager",) if name.startswith("deberta") else ("sdpa", "eager"):
+        for attention in ("eager",) if name.startswith(EAGER_ONLY) else ("sdpa", "eager"):
             for batch, sequence, dtype in RUNS:
                 cases.append(measure(name, config, attention, batch, sequence, dtype))
         model = build(config, "eager", torch.float32)
