@@ -29,12 +29,14 @@ DecoderSpec tied_qwen3() {
 
 constexpr std::int64_t kSamplesAtOnce = 8;  // micro-batches of a step, of all data-parallel ranks
 
-TestRun run_of(int zero, const Pipeline& pipeline, int data = 1, int tensor = 1) {
+TestRun run_of(int zero, const Pipeline& pipeline, int data = 1, int tensor = 1,
+               DType dtype = DType::f32) {
   TestRun run{
       .micro_batch = 2, .sequence = 6, .world = pipeline.stages * data * tensor, .tensor = tensor};
   run.options.stage = zero;
   run.options.accumulation = kSamplesAtOnce / data;
-  run.options.dtype = DType::f32;
+  run.options.dtype = dtype;
+  if (dtype == DType::f64) run.options.optimizer.states = dtype;
   run.options.optimizer.largest_norm = 1;
   run.options.schedule = ConstantLr{3e-3};
   run.options.pipeline = pipeline;
@@ -42,14 +44,12 @@ TestRun run_of(int zero, const Pipeline& pipeline, int data = 1, int tensor = 1)
 }
 
 void expect_losses(const std::vector<StepResult>& whole, const std::vector<StepResult>& divided,
-                   const std::string& what) {
-  constexpr double kTolerance = 1e-6;
+                   const std::string& what, double tolerance = 1e-6, double norms = 1e-5) {
   ASSERT_EQ(whole.size(), divided.size());
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    EXPECT_NEAR(whole[i].loss, divided[i].loss, kTolerance * whole[i].loss)
+    EXPECT_NEAR(whole[i].loss, divided[i].loss, tolerance * whole[i].loss)
         << what << ", step " << i + 1;
-    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm,
-                10 * kTolerance * whole[i].gradient_norm)
+    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm, norms * whole[i].gradient_norm)
         << what << ", step " << i + 1;
   }
 }
@@ -70,10 +70,33 @@ std::string words(const DecoderSpec& spec, const Pipeline& p, int zero, int data
 
 class PipelineParallel : public ::testing::TestWithParam<int> {};
 
-TEST_P(PipelineParallel, gives_the_losses_of_one_rank_over_30_steps_in_fp32) {
+/// What rounding to fp32 makes of 50 steps grows with the rate, and in norms more than in losses:
+/// by 3.5e-5 at a rate of 1e-3 for the network with head norms. In fp64 nothing is left of it.
+void expect_losses_of_50_steps(int zero, DType dtype, double rate, double tolerance, double norms) {
+  for (const DecoderSpec& spec : {tied_gpt2(), untied_llama(), tied_qwen3()}) {
+    const auto of = [&](TestRun run) {
+      run.options.schedule = ConstantLr{rate};
+      return train(spec, run, 50);
+    };
+    const auto one = of(run_of(0, {}, 1, 1, dtype));
+    EXPECT_LT(one.back().loss, 0.98 * one.front().loss);
+    for (const Pipeline& p : pipelines())
+      expect_losses(one, of(run_of(zero, p, 2, 1, dtype)), words(spec, p, zero, 2), tolerance,
+                    norms);
+  }
+}
+
+TEST_P(PipelineParallel, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
+  expect_losses_of_50_steps(GetParam(), DType::f32, 1e-3, 1e-6, 1e-4);
+}
+
+TEST_P(PipelineParallel, gives_the_losses_of_one_rank_over_50_steps_in_fp64) {
+  expect_losses_of_50_steps(GetParam(), DType::f64, 3e-3, 1e-11, 1e-10);
+}
+
+TEST_P(PipelineParallel, gives_the_losses_of_one_rank_over_30_steps_at_a_higher_rate) {
   for (const DecoderSpec& spec : {tied_gpt2(), untied_llama(), tied_qwen3()}) {
     const auto one = train(spec, run_of(0, {}), 30);
-    EXPECT_LT(one.back().loss, 0.98 * one.front().loss);
     for (const Pipeline& p : pipelines())
       for (const int data : {1, 2})
         expect_losses(one, train(spec, run_of(GetParam(), p, data), 30),

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
@@ -23,7 +25,7 @@ constexpr std::int64_t kCount = 3 * 1024 + 17;  // no multiple of any vector
 /// A tensor with values of its own, from the largest to the smallest that gradients take.
 class Values {
  public:
-  Values(DType dtype, std::uint64_t stream, bool positive = false)
+  Values(DType dtype, std::uint64_t stream, bool positive = false, int exponent = 0)
       : bytes_(static_cast<std::size_t>(kCount * size_of(dtype))),
         tensor_{reinterpret_cast<std::uintptr_t>(bytes_.data()), dtype, Shape{kCount}} {
     dispatch(dtype, [&](auto zero) {
@@ -31,7 +33,7 @@ class Values {
       for (std::int64_t i = 0; i < kCount; ++i) {
         const std::uint64_t bits = random_bits(7, stream, static_cast<std::uint64_t>(i));
         const float magnitude = std::ldexp(unit_interval(static_cast<std::uint32_t>(bits)),
-                                           static_cast<int>(bits >> 32U & 31U) - 24);
+                                           static_cast<int>(bits >> 32U & 31U) - 24 + exponent);
         const bool negative = !positive && (bits >> 63U) != 0;
         tensor_.as<T>()[i] = static_cast<T>(negative ? -magnitude : magnitude);
       }
@@ -53,18 +55,37 @@ const Case kCases[] = {{DType::f32, DType::f32, false},   {DType::bf16, DType::f
                        {DType::bf16, DType::bf16, false}, {DType::bf16, DType::f32, false},
                        {DType::f16, DType::f32, true},    {DType::f32, DType::bf16, false}};
 
+/// What moments and parameters are: results are rounded at random another way where all of a block
+/// are small, and where one of them is no number.
+enum class Kind { large, small, infinite };
+constexpr const char* kKindNames[] = {"large", "small", "infinite"};
+
 /// Operands of one update, and three steps of it by `run`.
 struct Updated {
   Values parameter, gradient, first, second, master;
   float norm = 2.5F;
 
   template <typename Run>
-  Updated(const Case& c, Run&& run)
-      : parameter(c.dtype, 1),
-        gradient(c.dtype, 2),
-        first(c.states, 3),
-        second(c.states, 4, true),
-        master(DType::f32, 5) {
+  Updated(const Case& c, Kind kind, Run&& run)
+      : parameter(c.dtype, 1, false, kind == Kind::small ? -7 : 0),
+        gradient(c.dtype, 2, false, kind == Kind::small ? -7 : 0),
+        first(c.states, 3, false, kind == Kind::small ? -7 : 0),
+        second(c.states, 4, true, kind == Kind::small ? -7 : 0),
+        master(DType::f32, 5, false, kind == Kind::small ? -7 : 0) {
+    if (kind == Kind::infinite)
+      for (const Values* moment : {&first, &second})
+        dispatch(c.states, [&](auto zero) {
+          using S = decltype(zero);
+          S* values = moment->tensor().as<S>();
+          const int offset = moment == &second;
+          for (const std::int64_t i : {3, 700, 3000}) {
+            values[i + offset] = std::numeric_limits<S>::infinity();
+            // All bits but the sign: more bits would carry into it.
+            auto* number = reinterpret_cast<std::byte*>(&values[i + offset + 2]);
+            std::fill_n(number, sizeof(S), std::byte{0xFF});
+            number[sizeof(S) - 1] = std::byte{0x7F};
+          }
+        });
     AdamW o{.parameter = parameter.tensor(),
             .master = c.master ? master.tensor() : Tensor{},
             .gradient = gradient.tensor(),
@@ -85,17 +106,19 @@ struct Updated {
 
 TEST(Vectors, update_as_the_plain_loop_does_to_the_bit) {
   for (const Vectors* vectors : vectors_of_this_machine())
-    for (const Case& c : kCases) {
-      const Updated plain(c, [](const AdamW& o) { adamw(o); });
-      const Updated fast(c, [&](const AdamW& o) {
-        // In two ranges: an element's random bits are those of its place in the model.
-        constexpr std::int64_t kFirst = 1000;
-        vectors->adamw(adamw_range(o, *adamw_factors(o), 0, kFirst));
-        vectors->adamw(adamw_range(o, *adamw_factors(o), kFirst, kCount - kFirst));
-      });
-      EXPECT_TRUE(plain == fast) << vectors->name << ", " << name_of(c.dtype) << ", "
-                                 << name_of(c.states) << (c.master ? ", master" : "");
-    }
+    for (const Kind kind : {Kind::large, Kind::small, Kind::infinite})
+      for (const Case& c : kCases) {
+        const Updated plain(c, kind, [](const AdamW& o) { adamw(o); });
+        const Updated fast(c, kind, [&](const AdamW& o) {
+          // In two ranges: an element's random bits are those of its place in the model.
+          constexpr std::int64_t kFirst = 1000;
+          vectors->adamw(adamw_range(o, *adamw_factors(o), 0, kFirst));
+          vectors->adamw(adamw_range(o, *adamw_factors(o), kFirst, kCount - kFirst));
+        });
+        EXPECT_TRUE(plain == fast)
+            << vectors->name << ", " << kKindNames[static_cast<int>(kind)] << ", "
+            << name_of(c.dtype) << ", " << name_of(c.states) << (c.master ? ", master" : "");
+      }
 }
 
 TEST(Vectors, add_as_the_plain_loop_does_to_the_bit) {

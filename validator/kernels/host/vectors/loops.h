@@ -60,20 +60,26 @@ constexpr std::int64_t kBlock = 256;
                                        (bits & 0x80000000U) >> 16U);
 }
 
-/// Into bf16 by the random bits, into all others to nearest.
-[[gnu::always_inline]] inline void put_random(float& to, float x, std::uint16_t) {
+/// Into bf16 by the random bits, into all others to nearest. kFinite: x is no infinity and no NaN.
+template <bool kFinite>
+[[gnu::always_inline]] inline void put_random(float& to, float x, std::uint32_t) {
   to = x;
 }
-[[gnu::always_inline]] inline void put_random(F16& to, float x, std::uint16_t) {
+template <bool kFinite>
+[[gnu::always_inline]] inline void put_random(F16& to, float x, std::uint32_t) {
   put(to, x);
 }
-[[gnu::always_inline]] inline void put_random(Bf16& to, float x, std::uint16_t random) {
-  to.bits = stochastic_bf16(__builtin_bit_cast(std::uint32_t, x), random);
+template <bool kFinite>
+[[gnu::always_inline]] inline void put_random(Bf16& to, float x, std::uint32_t random) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  to.bits = kFinite ? static_cast<std::uint16_t>((bits + random) >> 16U)
+                    : stochastic_bf16(bits, static_cast<std::uint16_t>(random));
 }
 
-/// Bits of each element for parameter, first and second moment.
+/// An element's 64 random bits in two words, as wide as what they are added to: the parameter's and
+/// the first moment's in the lower one, the second moment's in the upper.
 struct RandomBlock {
-  std::uint16_t parameter[kBlock], first[kBlock], second[kBlock];
+  std::uint32_t lower[kBlock], upper[kBlock];
 };
 
 [[gnu::always_inline]] inline void draw(RandomBlock& random, const AdamWRange& r, std::int64_t at,
@@ -81,43 +87,92 @@ struct RandomBlock {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t bits =
         mixed(r.factors.random ^ (r.first_element + static_cast<std::uint64_t>(at + i)));
-    random.parameter[i] = static_cast<std::uint16_t>(bits);
-    random.first[i] = static_cast<std::uint16_t>(bits >> 16U);
-    random.second[i] = static_cast<std::uint16_t>(bits >> 32U);
+    random.lower[i] = static_cast<std::uint32_t>(bits);
+    random.upper[i] = static_cast<std::uint32_t>(bits >> 32U);
   }
 }
 
-template <typename P, typename S, bool kMaster, bool kRandom>
-void update_block(const AdamWRange& r, const RandomBlock& random, std::int64_t at,
-                  std::int64_t count) {
-  P* __restrict parameter = static_cast<P*>(r.parameter) + at;
-  float* __restrict master = kMaster ? r.master + at : nullptr;
-  const P* __restrict gradient = static_cast<const P*>(r.gradient) + at;
-  S* __restrict first = static_cast<S*>(r.first) + at;
-  S* __restrict second = static_cast<S*>(r.second) + at;
-  const AdamWFactors f = r.factors;
-  const float rest1 = 1 - f.beta1, rest2 = 1 - f.beta2;
-  for (std::int64_t i = 0; i < count; ++i) {
+/// What an update makes of an element, before it is rounded.
+struct Updated {
+  float value, first, second;
+};
+
+template <typename P, typename S, bool kMaster>
+struct Elements {
+  P* __restrict parameter;
+  float* __restrict master;
+  const P* __restrict gradient;
+  S* __restrict first;
+  S* __restrict second;
+
+  Elements(const AdamWRange& r, std::int64_t at)
+      : parameter(static_cast<P*>(r.parameter) + at),
+        master(kMaster ? r.master + at : nullptr),
+        gradient(static_cast<const P*>(r.gradient) + at),
+        first(static_cast<S*>(r.first) + at),
+        second(static_cast<S*>(r.second) + at) {}
+
+  [[gnu::always_inline]] Updated updated(const AdamWFactors& f, std::int64_t i) const {
     const float g = widened(gradient[i]) * f.gradient;
-    const float m = f.beta1 * widened(first[i]) + rest1 * g;
-    const float v = f.beta2 * widened(second[i]) + rest2 * g * g;
+    const float m = f.beta1 * widened(first[i]) + (1 - f.beta1) * g;
+    const float v = f.beta2 * widened(second[i]) + (1 - f.beta2) * g * g;
     const float denominator = __builtin_sqrtf(v) * f.inverse_root + f.epsilon;
     const float old = kMaster ? master[i] : widened(parameter[i]);
-    const float updated = old * f.decay - f.step_size * m / denominator;
-    if constexpr (kRandom) {
-      put_random(first[i], m, random.first[i]);
-      put_random(second[i], v, random.second[i]);
-    } else {
-      put(first[i], m);
-      put(second[i], v);
-    }
+    return {old * f.decay - f.step_size * m / denominator, m, v};
+  }
+};
+
+template <typename P, typename S, bool kMaster>
+void update_to_nearest(const AdamWRange& r) {
+  const Elements<P, S, kMaster> e(r, 0);
+  const AdamWFactors f = r.factors;
+  for (std::int64_t i = 0; i < r.count; ++i) {
+    const Updated u = e.updated(f, i);
+    put(e.first[i], u.first);
+    put(e.second[i], u.second);
+    if constexpr (kMaster) e.master[i] = u.value;
+    put(e.parameter[i], u.value);
+  }
+}
+
+/// A block's results in fp32, which are rounded once it is known whether all are finite.
+struct Results {
+  float value[kBlock], first[kBlock], second[kBlock];
+};
+
+/// Whether all results are finite; false also where one is 2 or more and others fill its exponent's
+/// bits, as all three are looked at in one word.
+template <typename P, typename S, bool kMaster>
+bool update_block(Results& to, const AdamWRange& r, std::int64_t at, std::int64_t count) {
+  const Elements<P, S, kMaster> e(r, at);
+  const AdamWFactors f = r.factors;
+  std::uint32_t largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Updated u = e.updated(f, i);
+    to.value[i] = u.value;
+    to.first[i] = u.first;
+    to.second[i] = u.second;
+    const std::uint32_t any =
+        (__builtin_bit_cast(std::uint32_t, u.value) | __builtin_bit_cast(std::uint32_t, u.first) |
+         __builtin_bit_cast(std::uint32_t, u.second)) &
+        0x7FFFFFFFU;
+    largest = largest < any ? any : largest;
+  }
+  return largest < 0x7F800000U;
+}
+
+template <typename P, typename S, bool kMaster, bool kFinite>
+void round_block(const AdamWRange& r, const Results& from, const RandomBlock& random,
+                 std::int64_t at, std::int64_t count) {
+  const Elements<P, S, kMaster> e(r, at);
+  for (std::int64_t i = 0; i < count; ++i) {
+    put_random<kFinite>(e.first[i], from.first[i], random.lower[i] >> 16U);
+    put_random<kFinite>(e.second[i], from.second[i], random.upper[i] & 0xFFFFU);
     if constexpr (kMaster) {
-      master[i] = updated;
-      put(parameter[i], updated);
-    } else if constexpr (kRandom) {
-      put_random(parameter[i], updated, random.parameter[i]);
+      e.master[i] = from.value[i];
+      put(e.parameter[i], from.value[i]);
     } else {
-      put(parameter[i], updated);
+      put_random<kFinite>(e.parameter[i], from.value[i], random.lower[i] & 0xFFFFU);
     }
   }
 }
@@ -131,13 +186,18 @@ template <typename P, typename S, bool kMaster>
 void update(const AdamWRange& r) {
   constexpr bool kRandom = kSame<S, Bf16> || (!kMaster && kSame<P, Bf16>);
   if constexpr (!kRandom) {
-    update_block<P, S, kMaster, false>(r, {}, 0, r.count);
+    update_to_nearest<P, S, kMaster>(r);
   } else {
     RandomBlock random;
+    Results results;
     for (std::int64_t at = 0; at < r.count; at += kBlock) {
       const std::int64_t count = r.count - at < kBlock ? r.count - at : kBlock;
       draw(random, r, at, count);
-      update_block<P, S, kMaster, true>(r, random, at, count);
+      if (update_block<P, S, kMaster>(results, r, at, count)) {
+        round_block<P, S, kMaster, true>(r, results, random, at, count);
+      } else {
+        round_block<P, S, kMaster, false>(r, results, random, at, count);
+      }
     }
   }
 }
