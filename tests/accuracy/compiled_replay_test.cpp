@@ -25,9 +25,9 @@ Json job_of(const Json& c) {
                      {"method", "full"},
                      {"micro_batch", c.at("batch")},
                      {"sequence_length", c.at("length")},
-                     {"gradient_accumulation", 1}};
-  job["precision"] = {{"preset", f32 ? "bf16-autocast" : "bf16-pure"},
-                      {"linear", c.value("linear", "bf16")}};
+                     {"gradient_accumulation", c.value("accumulation", 1)}};
+  const char* preset = !c.value("amp", true) ? "fp32" : f32 ? "bf16-autocast" : "bf16-pure";
+  job["precision"] = {{"preset", preset}, {"linear", c.value("linear", "bf16")}};
   const Json policy = c.value("checkpointing", Json("none"));
   job["checkpointing"] = policy == true ? Json("full") : policy;
   if (c.contains("kernels")) job["kernels"] = c.at("kernels");
@@ -122,7 +122,8 @@ TEST(CompiledReplay, AgreesWithInductorOverFamiliesWithAdapters) {
 
 /// What a draw of small steps met: relu behind adapters, a bias that autocast does not reach,
 /// attention written out, a tied head of aligned words whose loss is a graph of its own; masks of
-/// layers that are graphs of their own, each third of them checkpointed.
+/// layers that are graphs of their own, each third of them checkpointed, and what those behind such
+/// a layer are given.
 TEST(CompiledReplay, AgreesWithInductorOverWhatADrawMet) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Json replays = replays_of("drawn.json");
@@ -134,7 +135,7 @@ TEST(CompiledReplay, AgreesWithInductorOverWhatADrawMet) {
     EXPECT_NEAR(errors.forward, 0, 0.004);
     EXPECT_NEAR(errors.peak, 0, 0.0045);
   }
-  EXPECT_EQ(replays.size(), 6U);
+  EXPECT_EQ(replays.size(), 8U);
 }
 
 /// Logits that are capped, and cast inside of the graph.

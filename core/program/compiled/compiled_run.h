@@ -55,7 +55,6 @@ class CompiledRun {
   void forward();
   void keep_tables();
   void keep_shared();
-  bool can_be_made_again(NodeId id) const;
   void keep_output_alone();
   void copy_returned();
   void backward();

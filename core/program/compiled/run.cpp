@@ -63,23 +63,11 @@ void CompiledRun::keep_tables() {
         run_.saved_shared.push_back(view_.state(op.in[k]).shared);
 }
 
-/// From what is kept or given to the segment, without a product.
-bool CompiledRun::can_be_made_again(NodeId id) const {
-  const Node& made = node(id);
-  if (made.kind == NodeKind::input || made.kind == NodeKind::chained) return true;
-  if (!traits_of(made.kind).recomputable) return false;
-  for (std::size_t k = 0; k < made.inputs; ++k)
-    if (!kept_[at(made.in[k])] && !can_be_made_again(made.in[k])) return false;
-  return true;
-}
-
 /// The block that is given the output is computed again in the same graph, so that the partitioner
 /// may make the output again from what its own segment keeps, such as the sum that embeddings
-/// normalize. Counted is the output; the other is made from the tables when it is needed. A sum with
-/// a product that is not kept cannot be made again: what norms of a block in 16 bits read lives
-/// beside its output.
+/// normalize. Counted is the output; the other is made from the tables when it is needed.
 void CompiledRun::keep_output_alone() {
-  if (trace_.output == kNone || !can_be_made_again(trace_.output)) return;
+  if (trace_.output == kNone) return;
   std::vector<NodeId> open{trace_.output};
   while (!open.empty()) {
     const Node& made = node(open.back());

@@ -22,7 +22,6 @@ from predict import predict
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 CHECKPOINTING = [("none", 3), ("full", 3), ("every", 3), ("count", 1)]
-LOSS_APART = ("gpt2", "opt")
 ALIGNED = 64  # words: whether Inductor lengthens rows is timed on a GPU
 PHASES = ("forward_end", "backward_peak")
 
@@ -62,14 +61,12 @@ def draw(rng, catalogue):
 
 
 def case_of(name, model, job):
-    """For saved_by_compile.py. What a model returns is cast outside of its graph, but where the loss has one of its own
-    (core/program/compiled/run.cpp, copy_returned)."""
+    """For saved_by_compile.py."""
     work, config, preset = job["workload"], job["model"], job["precision"]
-    apart = config["model_type"] in LOSS_APART or "lora" in work and job["checkpointing"] != "none"
     case = {"name": name, "config": config, "batch": work["micro_batch"], "length": work["sequence_length"],
             "dtype": "bfloat16" if preset == "bf16-pure" else "float32", "checkpointing": job["checkpointing"],
-            "accumulation": work["gradient_accumulation"], "trainer": preset != "fp32" and apart,
-            "autocast": preset != "fp32", "amp": preset != "fp32", "pads": True}
+            "accumulation": work["gradient_accumulation"], "trainer": preset != "fp32", "amp": preset != "fp32",
+            "pads": True}
     if model in ENCODERS:
         case["head"] = "mlm"
     if "lora" in work:
