@@ -53,6 +53,7 @@ struct Calibration {
   double reserved_ratio_upper = 1.0;  ///< and at most
   TimeRates time;
   std::optional<MeasuredHost> host;  ///< of the machine that `time` was fitted on
+  bool host_is_asked = false;        ///< `host` was measured where the job is to run
   std::optional<Anchor> anchor;      ///< what `time` was corrected by
   std::vector<std::string> records;  ///< what it was fitted on
   std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least

@@ -43,6 +43,7 @@ TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) 
 void add_error(TimeEstimate& time, const Plan& plan, const Calibration& calibration) {
   time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;
   time.kind = step_kind(plan);
+  time.on_usual_host = !calibration.host_is_asked && !calibration.anchor;
   if (const StepError* error = step_error_of(calibration.step_errors, plan)) time.error = *error;
 }
 

@@ -69,6 +69,11 @@ struct TimeEstimate {
   Source source = Source::assumed;
   std::string kind;                ///< of steps that `error` is about
   std::optional<StepError> error;  ///< none where no step of this kind was measured
+  bool on_usual_host = false;      ///< nobody measured the host, or a step on it
+
+  /// Whether the pace of a host that nobody measured is what most of an error may come from: chosen
+  /// as a quarter of the time.
+  bool host_decides() const { return on_usual_host && idle_seconds >= step_seconds / 4; }
 };
 
 /// Of a program that computes nothing again, whatever it was lowered from.

@@ -41,6 +41,7 @@ void CalibrationOption::move_to(const MeasuredHost& host, Calibration& calibrati
          .expected = "what `shardplan probe` wrote on the machine that it was fitted on"});
   calibration.time = on_host(calibration.time, host, *calibration.host, job.plan.cluster.gpu);
   calibration.host = host;
+  calibration.host_is_asked = true;
 }
 
 void CalibrationOption::correct_by(const Anchor& anchor, Calibration& calibration,

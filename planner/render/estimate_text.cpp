@@ -319,6 +319,16 @@ std::string iteration_lines(const TimeEstimate& t) {
 
 }  // namespace
 
+/// What a user can do where the time is the host's more than the GPU's.
+std::string host_lines(const TimeEstimate& t) {
+  if (!t.host_decides()) return "";
+  return wrapped(
+      "the host decides this time: the GPU waits for its Python calls, and a slower host takes "
+      "longer in proportion. `shardplan probe` measures yours for --machine, `shardplan anchor` "
+      "corrects by one step that ran",
+      "  ", "  ");
+}
+
 /// Where samples have several lengths: what the time is of, beside the peak above.
 std::string typical_lines(const Estimate& e) {
   if (!e.typical) return "";
@@ -356,8 +366,8 @@ std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return fmt::format("  not estimated: {}\n", t.unknown_because);
   const std::string error = error_line(t);
-  if (t.generation) return generation_lines(t) + error;
-  if (!t.phases.empty()) return iteration_lines(t) + error;
+  if (t.generation) return generation_lines(t) + error + host_lines(t);
+  if (!t.phases.empty()) return iteration_lines(t) + error + host_lines(t);
   const std::string rates =
       fmt::format("about {} per step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));
@@ -373,8 +383,8 @@ std::string time_lines(const Estimate& e) {
   const std::string light =
       fmt::format("not less than {} at datasheet rates; MFU {:.0f} %, HFU {:.0f} %",
                   format_seconds(t.speed_of_light_seconds), 100 * t.mfu, 100 * t.hfu);
-  return "  " + rates + "\n" + error + wrapped(parts, "  ", "  ") + "  " + light + "\n" +
-         typical_lines(e);
+  return "  " + rates + "\n" + error + wrapped(parts, "  ", "  ") + host_lines(t) + "  " + light +
+         "\n" + typical_lines(e);
 }
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

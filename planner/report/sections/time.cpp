@@ -142,6 +142,7 @@ Section time_section(const Findings& f) {
   Table table = time_table(t);
   if (f.estimate.typical) add_typical(table, *f.estimate.typical);
   Section section{"time", {figure(t), std::move(table), Paragraph{message("time.meaning")}}};
+  if (t.host_decides()) section.blocks.emplace_back(Paragraph{message("time.host_decides")});
   if (t.groups) section.blocks.emplace_back(Paragraph{decides(*t.groups)});
   return section;
 }

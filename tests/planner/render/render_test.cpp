@@ -184,6 +184,20 @@ TEST(TextTable, AlignsColumnsByWhatIsSeen) {
   EXPECT_EQ(table.text(""), "4 × A   1\nb      22\n");
 }
 
+TEST(TimeText, SaysWhatToDoWhereTheHostDecides) {
+  Estimate e;
+  e.time.step_seconds = 1;
+  e.time.idle_seconds = 0.25;
+  e.time.on_usual_host = true;
+  EXPECT_THAT(time_lines(e), HasSubstr("the host decides this time"));
+  EXPECT_THAT(time_lines(e), HasSubstr("`shardplan probe`"));
+  e.time.on_usual_host = false;  // measured already
+  EXPECT_THAT(time_lines(e), Not(HasSubstr("the host decides")));
+  e.time.on_usual_host = true;
+  e.time.idle_seconds = 0.24;
+  EXPECT_THAT(time_lines(e), Not(HasSubstr("the host decides")));
+}
+
 TEST(TimeText, SaysHowFarOffSuchStepsWere) {
   Estimate e;
   e.time.step_seconds = 1;
