@@ -78,6 +78,7 @@ struct Fsdp1Backward {
       (block != nullptr ? pieces : root_pieces).push_back({id, bytes});
   }
   void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
+  void summed(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.summed(b, id, bytes); }
   void end(ProgramBuilder& b) {
     if (block != nullptr) finish(b, *block, pieces);
   }

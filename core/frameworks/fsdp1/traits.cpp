@@ -163,7 +163,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .hops = usual::one_hop,
     .communicators = fsdp1_communicators,
     .foreign_contexts = usual::no_foreign_contexts,
-    .set_tape = usual::autograd_tape,
+    .set_tape = usual::autograd_tape_with_sums,
     .tiled_mlps = TiledMlps::unknown,
     .selective_runs_blocks = true,
     .checkpoint_problem = usual::no_checkpoint_problem,

@@ -69,6 +69,7 @@ struct Fsdp2Backward {
   void fetch(ProgramBuilder& b, ModuleId module);
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
   void added(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.added(b, id, bytes); }
+  void summed(ProgramBuilder& b, ParameterId id, std::int64_t bytes) { uses.summed(b, id, bytes); }
   void end(ProgramBuilder& b);
   /// Behind the last repeat: the root's own.
   void stop(ProgramBuilder& b);
