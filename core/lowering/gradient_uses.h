@@ -41,7 +41,10 @@ void emit_waiting(ProgramBuilder& b, GradientUse use, std::int64_t bytes,
 class GradientUses {
  public:
   GradientUses(const Model& model, const ModelRun& run, const std::vector<SegmentRepeat>& repeats)
-      : all_(gradient_uses(model, run, repeats)), left_(all_), arrived_(all_.size()), pool_(run.pool) {}
+      : all_(gradient_uses(model, run, repeats)),
+        left_(all_),
+        arrived_(all_.size()),
+        pool_(run.pool) {}
 
   /// The next one of a parameter. After the last a new pass begins.
   GradientUse next(ParameterId id);
@@ -67,7 +70,7 @@ class GradientUses {
     bool adds = false;       ///< to the gradient that the parameter has
   };
   std::vector<Arrived> arrived_;  ///< by parameter
-  Stream pool_;                           ///< that passes allocate in
+  Stream pool_;                   ///< that passes allocate in
   std::int64_t beside_graphs_ = 0;
 };
 

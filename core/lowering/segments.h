@@ -257,9 +257,7 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         stand_here();
         emit_copy(b, e);
         break;
-      case TapeEvent::Kind::drain:
-      case TapeEvent::Kind::workspace:
-      case TapeEvent::Kind::timed:
+      default:
         emit_aside(b, e, pending, emit_blocks);
         break;
     }

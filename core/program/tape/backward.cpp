@@ -142,7 +142,7 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
     case OpKind::vocabulary_loss:
       return vocabulary_loss_backward(p_, i);
     case OpKind::embedding:
-      return embedding(op);
+      return give_table(p_, op);
     case OpKind::parameter:
       return p_.gradients.give_parameter(op.weight);
     case OpKind::softmax:
@@ -248,27 +248,6 @@ void BackwardPass::weight_of_linear(const Op& op, DType low) {
   if (low == p_.view.parameter_type(op.weight)) return p_.gradients.give_parameter(op.weight);
   const std::int64_t bytes = p_.view.bytes_of(p_.view.parameter(op.weight), low);
   casts_.push_back({kNone, op.weight, p_.storages.allocate(bytes, Category::gradients), low});
-}
-
-/// The gradient of a table that is the head's weight too waits for this one in the engine's input
-/// buffer. The head's is a view, the transpose of its product, so that the sum cannot reuse it and
-/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); where autocast cast the weight,
-/// the cast made a new one of it, and the fused loss has one of its own.
-void BackwardPass::embedding(const Op& op) {
-  if (!p_.view.trains(op.weight)) return;
-  const bool sums = p_.view.is_head_view(op.weight);
-  if (sums && p_.options.takes_sums) {
-    p_.gradients.give_to_sum(op.weight);
-    return sum_segments(p_, op);
-  }
-  const StorageId sum =
-      sums ? p_.storages.allocate(
-                 p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
-                 Category::gradients)
-           : kExternal;
-  p_.gradients.give_parameter(op.weight);
-  sum_segments(p_, op);
-  p_.storages.unref(sum);
 }
 
 /// dq, dk, dv; then the kernel's workspace: an fp32 accumulator of dq, the head rounded up to 32,

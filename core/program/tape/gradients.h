@@ -44,7 +44,8 @@ class Gradients {
   /// The same of one that is added to the first in a new tensor.
   void give_to_sum(ParameterId id);
   /// The node that gave gradients to parameters is done and has let go what it read. AccumulateGrad
-  /// runs before every other node (its sequence number is the highest, torch/csrc/autograd/engine.cpp).
+  /// runs before every other node (its sequence number is the highest,
+  /// torch/csrc/autograd/engine.cpp).
   void hand_over();
 
  private:

@@ -60,6 +60,25 @@ void sum_segments(Parts& p, const Op& op) {
   p.storages.unref(p.temporary_bytes(checked_mul(4 * columns, segments)));
 }
 
+/// A table's that is the head's weight too is added to the head's, which waits in the engine's
+/// input buffer. That one is a view, the transpose of its product, so that the sum cannot reuse it
+/// and is a third tensor (input_buffer.cpp, can_accumulate_inplace); where autocast cast the
+/// weight, the cast made a new one of it, and the fused loss has one of its own.
+void give_table(Parts& p, const Op& op) {
+  if (!p.view.trains(op.weight)) return;
+  const bool sums = p.view.is_head_view(op.weight);
+  if (sums && p.options.takes_sums) {
+    p.gradients.give_to_sum(op.weight);
+    return sum_segments(p, op);
+  }
+  const std::int64_t bytes =
+      p.view.bytes_of(p.view.parameter(op.weight), p.view.parameter_type(op.weight));
+  const StorageId sum = sums ? p.storages.allocate(bytes, Category::gradients) : kExternal;
+  p.gradients.give_parameter(op.weight);
+  sum_segments(p, op);
+  p.storages.unref(sum);
+}
+
 bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k) {
   return op.kind == OpKind::mul && p.view.count_of(op.in[k]) < p.view.count_of(op.out);
 }

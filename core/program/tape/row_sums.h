@@ -27,5 +27,7 @@ void fit_to_factor(Parts& p, const Op& op, std::size_t k, StorageId wide);
 /// one token in fp32 at a time, and then these sums; their number is what it could be at most
 /// (aten/src/ATen/native/cuda/EmbeddingBackwardKernel.cu; one history of allocations has it).
 void sum_segments(Parts& p, const Op& op);
+/// The gradient of an embedding's table.
+void give_table(Parts& p, const Op& op);
 
 }  // namespace shardplan::tape

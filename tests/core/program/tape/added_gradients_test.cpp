@@ -27,9 +27,8 @@ std::vector<TapeEvent> backward(std::size_t segment, const TapeOptions& options)
 
 std::ptrdiff_t find(const std::vector<TapeEvent>& events, TapeEvent::Kind kind, std::int32_t id,
                     std::ptrdiff_t from = 0) {
-  const auto at = std::find_if(events.begin() + from, events.end(), [&](const TapeEvent& e) {
-    return e.kind == kind && e.id == id;
-  });
+  const auto at = std::find_if(events.begin() + from, events.end(),
+                               [&](const TapeEvent& e) { return e.kind == kind && e.id == id; });
   return at - events.begin();
 }
 
