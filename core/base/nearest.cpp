@@ -44,7 +44,31 @@ std::string nearest_of(std::string_view name, const Strings& candidates) {
   return best_distance * 3 <= longest ? std::string(best) : std::string();
 }
 
+bool parts_words(char c) {
+  return c == '-' || c == '_' || c == '.' || c == ' ';
+}
+
 }  // namespace
+
+std::string with_words(std::string_view name, std::span<const std::string> candidates) {
+  constexpr std::size_t kShortest = 4;  // shorter words are in too many names
+  if (normalized(name).size() < kShortest) return {};
+  std::string_view first, within;
+  bool several = false;
+  for (const std::string& candidate : candidates) {
+    const std::size_t at = candidate.find(name);
+    if (at == std::string::npos) continue;
+    const std::size_t end = at + name.size();
+    if ((at > 0 && !parts_words(candidate[at - 1])) ||
+        (end < candidate.size() && !parts_words(candidate[end])))
+      continue;
+    if (at == 0 && (first.empty() || candidate.size() < first.size())) first = candidate;
+    several = several || !within.empty();
+    within = candidate;
+  }
+  if (!first.empty()) return std::string(first);
+  return several ? std::string() : std::string(within);
+}
 
 std::string normalized(std::string_view name) {
   std::string out;

@@ -85,6 +85,10 @@ ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
   if (const auto memory = parse_memory_name(name)) {
     if (!memory->has_unit) {
       check_trailing_count(std::string(counts) + std::string(name), catalog);  // 3090x2
+      constexpr std::int64_t kFewGigabytes = 10;  // a smaller number is meant to count GPUs
+      if (counts.empty() && memory->gb < kFewGigabytes)
+        fail_cluster(fmt::format("'{}' is a count alone", name),
+                     "the GPU behind it, as in 8xH100, or the memory, as in 8x80GB");
       fail_cluster(fmt::format("'{}' is neither a GPU nor a memory size", name),
                    "a unit behind a memory size", fmt::format("{}{}GB", counts, memory->gb));
     }

@@ -11,6 +11,7 @@
 #include "cli/cost_options.h"
 #include "import/import.h"
 #include "json/given_texts.h"
+#include "load/catalog.h"
 #include "load/ds_config/schema.h"
 #include "load/hardware.h"
 #include "logs/unread_log.h"
@@ -108,6 +109,16 @@ HardwareCatalog read_built_in(const JobOptions& options) {
   return hardware;
 }
 
+/// "fit 8xH100 llama-3.1-8b".
+void refuse_swapped(const FitQuestion& asked) {
+  if (asked.cluster.empty() || !find_model(asked.cluster) || find_model(asked.model)) return;
+  throw InputError({.file = "<command line>",
+                    .key = "model",
+                    .message = fmt::format("'{}' is a model, and stands behind '{}'", asked.cluster,
+                                           asked.model),
+                    .expected = fmt::format("the model first: {} {}", asked.cluster, asked.model)});
+}
+
 }  // namespace
 
 void FitQuestion::add_words(CLI::App& command) {
@@ -150,6 +161,7 @@ void choose_degree(WrittenJob& written, Job& job, const Calibration& calibration
 }
 
 JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
+  refuse_swapped(asked);
   const FitQuestion question = with_file(asked);
   refuse_unread(question);
   if (!question.cluster.empty() && is_whole_job(question.model))

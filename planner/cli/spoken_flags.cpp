@@ -66,6 +66,7 @@ std::optional<Meant> meant(const std::string& name, const CLI::App& command) {
     for (const std::string_view word : words_of(field.also)) known.emplace_back(word);
   }
   std::string near = nearest(name, std::span<const std::string>(known));
+  if (near.empty()) near = with_words(name, known);
   if (const auto said = meant(near, command); said && own > 0) near = said->flag;
   throw UnknownFlag(command, name, near);
 }

@@ -151,8 +151,9 @@ void ObjectReader::finish() const {
     std::vector<std::string> known = known_;
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
-    fail(key, "unknown key", fmt::format("one of {}", fmt::join(known, ", ")),
-         nearest(key, std::span<const std::string>(known)));
+    std::string near = nearest(key, std::span<const std::string>(known));
+    if (near.empty()) near = with_words(key, known);
+    fail(key, "unknown key", fmt::format("one of {}", fmt::join(known, ", ")), std::move(near));
   }
 }
 

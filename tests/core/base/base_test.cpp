@@ -35,6 +35,17 @@ TEST(Nearest, FindsMisspellingsAndStaysSilentOtherwise) {
   EXPECT_EQ(nearest("banana", kNames), "");
 }
 
+TEST(Nearest, FindsNamesThatHaveAWord) {
+  const std::vector<std::string> names{
+      "micro_batch", "tensor-parallel-size", "tensor-parallel", "async-tensor",
+      "packing",     "max_length",           "min_length"};
+  EXPECT_EQ(with_words("batch", names), "micro_batch");
+  EXPECT_EQ(with_words("tensor", names), "tensor-parallel");
+  EXPECT_EQ(with_words("length", names), "") << "two have it";
+  EXPECT_EQ(with_words("pack", names), "") << "no whole word";
+  EXPECT_EQ(with_words("max", names), "") << "too short";
+}
+
 TEST(Diagnostic, PrintsEveryKnownPart) {
   EXPECT_EQ(to_string({.file = "job.json",
                        .key = "framework.name",

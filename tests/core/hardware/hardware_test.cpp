@@ -212,6 +212,7 @@ TEST(GenericGpu, NeedsAUnitAndASensibleSize) {
   EXPECT_THAT(error_of("4x40"), AllOf(HasSubstr("'40' is neither a GPU nor a memory size"),
                                       HasSubstr("did you mean '4x40GB'?")));
   EXPECT_THAT(error_of("40"), HasSubstr("did you mean '40GB'?"));
+  EXPECT_THAT(error_of("8"), AllOf(HasSubstr("'8' is a count alone"), HasSubstr("as in 8xH100")));
   EXPECT_THAT(error_of("2x8x80"), HasSubstr("did you mean '2x8x80GB'?"));
   EXPECT_THAT(error_of("4x0GB"), HasSubstr("no GPU has 0gb"));
   EXPECT_THAT(error_of("4x99999999999999999999GB"), HasSubstr("from 1GB to 10000GB"));

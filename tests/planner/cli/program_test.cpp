@@ -71,6 +71,10 @@ std::string refusal(const std::vector<std::string>& arguments) {
 TEST(RunProgram, NamesTheNearestWord) {
   EXPECT_THAT(refusal({"catalog", "gpu"}), HasSubstr("did you mean 'gpus'?"));
   EXPECT_THAT(refusal({"max", "gpt2", "--of", "microbatches"}), HasSubstr("'micro_batch'?"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "8xH100", "--batch", "4"}), HasSubstr("'micro_batch'?"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "8xH100", "--tensor", "2"}),
+              HasSubstr("'--tensor-parallel'?"));
+  EXPECT_THAT(refusal({"fit", "8xH100", "gpt2"}), HasSubstr("the model first: gpt2 8xH100"));
   EXPECT_THAT(refusal({"fit", "llama3", "8xH100"}), HasSubstr("did you mean 'llama-3"));
   EXPECT_THAT(refusal({"fit", "Llama-3.1-8B-Instrct", "8xH100"}), HasSubstr("'llama-3.1-8b'?"));
   EXPECT_THAT(refusal({"fit", "mistral", "8xH100"}), HasSubstr("did you mean 'mistral-"));
