@@ -36,6 +36,13 @@ HostBytes host_of(const Json& j) {
   return {j.at(0), j.at(1), j.at(2)};
 }
 
+Json json_of(const StorageUse& use) {
+  return {use.read, use.written, use.busy_seconds};
+}
+StorageUse use_of(const Json& j) {
+  return {j.at(0), j.at(1), j.at(2)};
+}
+
 Json json_of(const SavedBytes& b) {
   return {b.device_peak, b.staging, b.shard, b.whole};
 }
@@ -70,7 +77,8 @@ Json json_of(const RankReport& r) {
           {"host_growth", r.host_growth},
           {"host_compute", r.host_compute},
           {"storage", r.storage},
-          {"storage_use", {r.storage_use.read, r.storage_use.written, r.storage_use.busy_seconds}},
+          {"storage_use", json_of(r.storage_use)},
+          {"use_in_steps", json_of(r.use_in_steps)},
           {"planned_save", json_of(r.planned_save)},
           {"save", json_of(r.save)},
           {"step_seconds", r.step_seconds},
@@ -94,8 +102,8 @@ RankReport rank_report_of(const Json& j) {
   r.host_growth = j.at("host_growth");
   r.host_compute = j.at("host_compute");
   r.storage = j.at("storage");
-  const Json& use = j.at("storage_use");
-  r.storage_use = {use.at(0), use.at(1), use.at(2)};
+  r.storage_use = use_of(j.at("storage_use"));
+  r.use_in_steps = use_of(j.at("use_in_steps"));
   r.planned_save = saved_of(j.at("planned_save"));
   r.save = save_of(j.at("save"));
   r.step_seconds = j.at("step_seconds");

@@ -70,8 +70,8 @@ std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& to
   return token_batches(tokens, division);
 }
 
-/// What had been moved when the first timed step began.
-struct MovedBefore {
+/// What has been moved to and from NVMe so far.
+struct Moved {
   StorageUse host, direct;
 };
 
@@ -84,7 +84,11 @@ StorageUse difference(const StorageUse& after, const StorageUse& before) {
           after.busy_seconds - before.busy_seconds};
 }
 
-void report_host(RankHostMemory& host, const MovedBefore& before, RankReport& report) {
+StorageUse sum(const StorageUse& a, const StorageUse& b) {
+  return {a.read + b.read, a.written + b.written, a.busy_seconds + b.busy_seconds};
+}
+
+void report_host(RankHostMemory& host, const Moved& before, RankReport& report) {
   report.host = host.used();
   if (host.swap() == nullptr) return;
   report.storage = host.swap()->description();
@@ -180,13 +184,18 @@ void tell_step(const RankRun& r, std::int64_t index, const StepResult& result) {
     r.telling->watch.stepped({index, result, r.arena.profile().peak(), r.arena.live_bytes()});
 }
 
+Moved moved_by(const RankRun& r) {
+  if (r.host == nullptr) return {};
+  return {use_of(r.host->swap()), use_of(r.host->direct())};
+}
+
 /// All steps and checkpoints. Returns what had been moved to and from NVMe when the first timed
 /// step began.
-MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
+Moved make_steps(const RankRun& r, BatchSource& batches, RankReport& report) {
   const EngineJob& job = r.whole.job;
   std::optional<Saver> saver;
   if (job.run.save.wanted()) saver.emplace(job, r.whole.tokens, r.trainer, r.world);
-  MovedBefore before;
+  Moved before;
   StepTimes times;
   const std::int64_t first = r.trainer.state().steps;
   std::int64_t index = first;
@@ -196,8 +205,7 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
     phases.at(phase);
   });
   for (; index < job.run.steps; ++index) {
-    if (r.host != nullptr && index - first == job.run.warmup)
-      before = {use_of(r.host->swap()), use_of(r.host->direct())};
+    if (index - first == job.run.warmup) before = moved_by(r);
     if (index - first == job.run.warmup - 1) phases.start();
     const double waited = Waiting::seconds();
     const StepResult result = r.trainer.step(batches);
@@ -210,6 +218,9 @@ MovedBefore make_steps(const RankRun& r, BatchSource& batches, RankReport& repor
     if (r.telling && r.telling->watch.saved) r.telling->watch.saved(saver->report());
   }
   r.arena.on_phase({});
+  const Moved after = moved_by(r);
+  report.use_in_steps =
+      sum(difference(after.host, before.host), difference(after.direct, before.direct));
   times.report(job, report);
   report.phase_seconds = phases.seconds();
   if (saver) report.save = saver->report();
@@ -257,7 +268,7 @@ void run_rank(const WholeRun& run, RankDevice& device, RankReport& report,
   diary.at(Activity::weights, 0);
   give_values(run, rank, *trainer);
   const auto batches = make_batches(job, run.tokens, groups);
-  const MovedBefore moved_before = make_steps(
+  const Moved moved_before = make_steps(
       {run, *device.communicator, *trainer, arena, host ? &*host : nullptr, diary, telling},
       *batches, report);
   trainer->finish();

@@ -55,6 +55,8 @@ struct RankReport {
   StorageUse storage_use;         ///< from the first timed step on
   std::string direct;             ///< the same past the host's memory; empty: there is no such way
   StorageUse direct_use;
+  StorageUse
+      use_in_steps;  ///< of both: until the last timed step ended, whose update comes after it
   double step_seconds = 0;    ///< median of the timed steps
   double waited_seconds = 0;  ///< of it, for other ranks on the host; a GPU's waits do not count
   /// Of the last step that is not timed, whose phases wait for each other: forward, backward, step.

@@ -23,6 +23,17 @@ StorageUse use_of_node(const RunReport& report) {
   return sum;
 }
 
+/// Of the timed steps alone: what is busy after them does not count.
+StorageUse use_in_steps(const RunReport& report) {
+  StorageUse sum;
+  for (const RankReport& r : report.ranks) {
+    if (r.node != report.ranks.front().node) continue;
+    sum.read += r.use_in_steps.read;
+    sum.written += r.use_in_steps.written;
+  }
+  return sum;
+}
+
 double seconds_at(const DiskRate& rate, const StorageUse& use) {
   return static_cast<double>(use.read) / rate.read + static_cast<double>(use.written) / rate.write;
 }
@@ -46,8 +57,8 @@ std::optional<DiskShare> disk_share(const EngineJob& job, const RunReport& repor
   const StorageUse use = use_of_node(report);
   const double steps = timed_seconds(job, report.steps);
   if (!rate || use.busy_seconds <= 0 || steps <= 0) return std::nullopt;
-  const double alone = seconds_at(*rate, use);
-  return DiskShare{alone / use.busy_seconds, alone / steps};
+  return DiskShare{seconds_at(*rate, use) / use.busy_seconds,
+                   seconds_at(*rate, use_in_steps(report)) / steps};
 }
 
 std::optional<double> predicted_disk_share(const EngineJob& job, const Estimate& predicted,
@@ -55,7 +66,7 @@ std::optional<double> predicted_disk_share(const EngineJob& job, const Estimate&
   const auto rate = rate_of_cluster(job);
   const double steps = static_cast<double>(timed_count(job, report.steps));
   if (!rate || steps <= 0 || predicted.time.step_seconds <= 0) return std::nullopt;
-  return seconds_at(*rate, use_of_node(report)) / (steps * predicted.time.step_seconds);
+  return seconds_at(*rate, use_in_steps(report)) / (steps * predicted.time.step_seconds);
 }
 
 std::string disk_share_text(const EngineJob& job, const Estimate& predicted,
