@@ -171,7 +171,9 @@ TEST(TrainerRecords, HoldsThePeaksOfEagerRunsAndDeepSpeedThatWereDrawn) {
   PeakErrors eager, deepspeed;
   for (const Record& r : records_asked_for({"drawn_eager_1gpu"}).records)
     (traits_of(r.job.plan).has_zero ? deepspeed : eager).add(r);
-  expect_within(eager, 18, 0.049, 0.34);
+  // 0.049 until biases were summed behind recomputed inputs: OPT 125M with Lion went from 0.07 to
+  // 0.09 % too low, which is what is left of blocks; GPT-2's reserved memory from 15.3 to 0.1.
+  expect_within(eager, 18, 0.0493, 0.34);
   // Two of stage 3 without checkpoints are 0.25 and 0.66 % too low: why is not known.
   expect_within(deepspeed, 11, 0.11, 0.67);
 }
@@ -200,12 +202,9 @@ TEST(TrainerRecords, HoldsThePeaksOfRunsWhoseHostWasSampled) {
   expect_within(peak_errors(records_asked_for({"balance_2gpu"})), 12, 0.35, 2.61);
   expect_within(peak_errors(records_asked_for({"balance_2gpu_deepspeed"})), 2, 0.04, 0.06);
   expect_within(peak_errors(records_asked_for({"pace_h100_1gpu"})), 8, 0.02, 0.06);
-  // Pythia under checkpoints is 1.68 % too low, by one more tensor of the embedding's size when the
-  // root's gradients are reduced; the other three are within 0.02 %.
-  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_fsdp2"})), 4, 0.43, 1.69);
+  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_fsdp2"})), 4, 0.02, 0.03);
   expect_within(peak_errors(records_asked_for({"built_on_host"})), 3, 0.04, 0.07);
-  // ZeRO-2 with three micro-batches and checkpoints is 6.5 % too high: why is not known.
-  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_deepspeed"})), 5, 1.32, 6.48);
+  expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_deepspeed"})), 5, 0.02, 0.03);
   expect_within(peak_errors(records_asked_for({"pace_h100_2gpu_ddp"})), 3, 0.03, 0.04);
 }
 
