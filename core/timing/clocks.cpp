@@ -30,14 +30,12 @@ ClockMove described(const Event& e) {
           .messages = e.messages};
 }
 
-/// Of the nodes that all cores were timed in, with H100.
-constexpr double kTimedHostMemory = 614;
-
 /// PyTorch's passes are taken to move as many bytes a second as CPUAdam on the same cores. All cores
 /// of a node move what its memory gives, in DeepSpeed's update as in our engine's: as much less
 /// than where that was timed as the memory of such GPUs' nodes is slower.
 double update_rate(HostOptimizer optimizer, const HostRates& rates, const Gpu& gpu) {
-  const double memory = static_cast<double>(gpu.abilities.host_memory_gbs) / kTimedHostMemory;
+  const double memory = static_cast<double>(gpu.abilities.host_memory_gbs) /
+                        static_cast<double>(rates.memory_gbs);
   switch (optimizer) {
     case HostOptimizer::deepspeed:
       return rates.deepspeed_adam_elements_per_second;

@@ -55,6 +55,7 @@ TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost&
     rates.host.deepspeed_adam_elements_per_second *= memory;
     rates.host.torch_adam_elements_per_second *= memory;
     rates.host.native_adam_bytes_per_second *= memory;
+    rates.host.memory_gbs = gpu.abilities.host_memory_gbs;  // this node's, and none beside an H100
   }
   if (host.to_gpu_bytes_per_second && host.from_gpu_bytes_per_second)
     rates.links.host = std::min(*host.to_gpu_bytes_per_second, *host.from_gpu_bytes_per_second) /

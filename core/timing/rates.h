@@ -125,6 +125,8 @@ struct HostRates {
   double torch_adam_elements_per_second = 2e9;
   /// Of our engine's AdamW: read and written, by a node's CPUs together.
   double native_adam_bytes_per_second = 90e9;
+  /// Of the nodes that this was timed in (GpuAbilities::host_memory_gbs): those with H100.
+  std::int64_t memory_gbs = 614;
   /// Where it rounds at random, into bf16: the cores' own work, however fast their memory is.
   double native_rounding_bytes_per_second = 68e9;
 };

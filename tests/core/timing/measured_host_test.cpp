@@ -45,6 +45,10 @@ TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
   const HostRates half = on_host(rates, host, reference, Gpu{}).host;
   EXPECT_DOUBLE_EQ(half.deepspeed_adam_elements_per_second, given / 2);
   EXPECT_DOUBLE_EQ(half.native_adam_bytes_per_second, rates.host.native_adam_bytes_per_second / 2);
+  Gpu older;
+  older.abilities.host_memory_gbs = 256;
+  EXPECT_EQ(on_host(rates, host, reference, older).host.memory_gbs, 256)
+      << "what was measured is not the slower memory of such nodes as well";
 }
 
 class BesideUsual : public testing::Test {

@@ -84,7 +84,7 @@ KINDS = {
 }
 
 
-def _catalogue():
+def catalogue_by_name():
     found = {}
     for path in sorted(glob.glob(os.path.join(MODELS, "*.json"))):
         with open(path, encoding="utf-8") as file:
@@ -94,13 +94,13 @@ def _catalogue():
     return found
 
 
-def _longest(config):
+def longest_of(config):
     """GPT-2's and GPT-Neo's configurations say nothing where they have their class's positions."""
     own = {"gpt2": 1024, "gpt_neo": 2048}.get(config["model_type"], 8192)
     return config.get("max_position_embeddings", config.get("n_positions", own))
 
 
-def _one_of(rng, weighted):
+def one_of(rng, weighted):
     values, weights = zip(*weighted)
     return rng.choices(values, weights)[0]
 
@@ -110,11 +110,11 @@ def _checkpointing(rng, word):
             "selective_op": {"policy": "selective_op", "every": 2}, "offload": {"policy": "full", "offload": True}}.get(word, word)
 
 
-def _lora(rng, method, config):
+def draw_lora(rng, method, config):
     targets = [["all-linear"]] if config["model_type"] not in SEVEN else [ATTENTION, EVERY, ["all-linear"]]
     lora = {"rank": rng.choice([8, 16, 32, 64, 128]), "targets": rng.choice(targets)}
     if method == "qlora":
-        lora["quantization"] = _one_of(rng, [("nf4_double", 3), ("nf4", 2), ("fp4", 1)])
+        lora["quantization"] = one_of(rng, [("nf4_double", 3), ("nf4", 2), ("fp4", 1)])
     if method == "dora" or method == "qlora" and rng.random() < 0.15:
         lora["dora"] = True
     return lora
@@ -122,8 +122,8 @@ def _lora(rng, method, config):
 
 def _deepspeed(rng, said, optimizer):
     """HF Trainer's ds_config as transformers' documentation writes it; an optimizer on the host is DeepSpeed's own."""
-    offload = _one_of(rng, said["offload"])
-    zero = {"stage": _one_of(rng, said["stages"]), "overlap_comm": True, "contiguous_gradients": True,
+    offload = one_of(rng, said["offload"])
+    zero = {"stage": one_of(rng, said["stages"]), "overlap_comm": True, "contiguous_gradients": True,
             **({"offload_optimizer": {"device": "cpu", "pin_memory": True}} if offload else {})}
     own = {"optimizer": {"type": "AdamW", "params": {key: "auto" for key in ("lr", "betas", "eps", "weight_decay")}}}
     config = {"bf16": {"enabled": "auto"}, "zero_optimization": zero, **(own if offload or optimizer == "deepspeed" else {}),
@@ -140,19 +140,19 @@ def _draw(rng, kind, catalogue, cluster):
     said = KINDS[kind]
     model = rng.choice(said["models"])
     config = catalogue[model]
-    length = rng.choice([512, 384] if model in ENCODERS else [one for one in LENGTHS if one <= _longest(config)])
-    method = _one_of(rng, said["method"])
-    optimizer = _one_of(rng, said["optimizer"])
-    checkpointing = _checkpointing(rng, _one_of(rng, said["checkpointing"]))
-    kernels = _kernels(rng, _one_of(rng, said.get("kernels", [("torch", 1)])))
-    compiled = _one_of(rng, said.get("compile", [(False, 1)]))
-    linear = _one_of(rng, said.get("linear", [(None, 1)]))
-    preset = _one_of(rng, said["precision"])
-    accumulation = _one_of(rng, [(1, 6), (2, 2), (3, 1), (4, 1)])
+    length = rng.choice([512, 384] if model in ENCODERS else [one for one in LENGTHS if one <= longest_of(config)])
+    method = one_of(rng, said["method"])
+    optimizer = one_of(rng, said["optimizer"])
+    checkpointing = _checkpointing(rng, one_of(rng, said["checkpointing"]))
+    kernels = _kernels(rng, one_of(rng, said.get("kernels", [("torch", 1)])))
+    compiled = one_of(rng, said.get("compile", [(False, 1)]))
+    linear = one_of(rng, said.get("linear", [(None, 1)]))
+    preset = one_of(rng, said["precision"])
+    accumulation = one_of(rng, [(1, 6), (2, 2), (3, 1), (4, 1)])
     work = {"kind": "train", "method": "full" if method == "full" else "lora", "micro_batch": rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 24]),
             "sequence_length": length, "gradient_accumulation": accumulation}
     if method != "full":
-        work["lora"] = _lora(rng, method, config)
+        work["lora"] = draw_lora(rng, method, config)
     job = {"schema": "shardplan.job/1", "model": config, "cluster": cluster, "framework": {"name": "single"}, "trainer": "hf_trainer",
            **({"compile": compiled if compiled is True else {"mode": compiled}} if compiled else {}),
            **({"kernels": kernels} if kernels != "torch" else {}), "workload": work,
@@ -164,7 +164,7 @@ def _draw(rng, kind, catalogue, cluster):
         own = "optimizer" in job["framework"]["ds_config"]
         job["optimizer"] = {"name": "adamw"} if own else {"name": "adamw", "implementation": "fused"}
     if "frameworks" in said:
-        job["framework"] = {"name": _one_of(rng, said["frameworks"])}
+        job["framework"] = {"name": one_of(rng, said["frameworks"])}
     return model, job
 
 
@@ -174,7 +174,7 @@ def _belongs(kind, model, job):
     return (kind != "quantized" or few) and (not job.get("compile") or model in COMPILED)
 
 
-def _words(model, job):
+def case_words(model, job):
     work, lora = job["workload"], job["workload"].get("lora")
     how = job["checkpointing"] if isinstance(job["checkpointing"], dict) else {"policy": job["checkpointing"]}
     checkpointing = {"none": []}.get(how["policy"], ["ckpt" if how["policy"] in ("full", "blocks") else how["policy"].replace("_", "-"),
@@ -236,7 +236,7 @@ def main():
     parser.add_argument("--cases", nargs="*", default=[], help="KIND=NUMBER in place of a kind's own")
     options = parser.parse_args()
     wanted = {**{kind: said["cases"] for kind, said in KINDS.items()}, **{kind: int(number) for kind, number in (one.split("=") for one in options.cases)}}
-    catalogue, known, rng, cases = _catalogue(), _known(options.output), random.Random(options.seed), []
+    catalogue, known, rng, cases = catalogue_by_name(), _known(options.output), random.Random(options.seed), []
     for kind, number in wanted.items():
         left = number
         while left:
@@ -244,7 +244,7 @@ def main():
             if not _belongs(kind, model, job) or _asked(job) in known:
                 continue
             said = predict(options.program, job)
-            name = f"{options.names}-{_words(model, job)}"
+            name = f"{options.names}-{case_words(model, job)}"
             if "refused" in said:
                 print(f"refused: {name}: {said['refused'].splitlines()[0][:200]}", file=sys.stderr)
                 continue

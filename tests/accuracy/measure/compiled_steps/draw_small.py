@@ -7,7 +7,7 @@ import json
 import random
 
 from sweep import draw, words_of
-from draw_cases import _catalogue
+from draw_cases import catalogue_by_name
 
 
 def main():
@@ -17,7 +17,7 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, required=True)
     options = parser.parse_args()
-    rng, catalogue, cases = random.Random(options.seed), _catalogue(), []
+    rng, catalogue, cases = random.Random(options.seed), catalogue_by_name(), []
     while len(cases) < options.cases:
         model, job = draw(rng, catalogue)
         job["workload"].get("lora", {}).pop("quantization", None)

@@ -16,7 +16,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folders  # noqa: F401
 
-from draw_cases import COMPILED, ENCODERS, NOT_FUSED, _catalogue, _longest, _lora, _one_of, _words
+from draw_cases import COMPILED, ENCODERS, NOT_FUSED, case_words, catalogue_by_name, draw_lora, longest_of, one_of
 from predict import predict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,21 +40,21 @@ def with_layers(config, count):
 
 def draw(rng, catalogue):
     model = rng.choice(COMPILED)
-    word = _one_of(rng, CHECKPOINTING)
+    word = one_of(rng, CHECKPOINTING)
     layers = rng.choice([2, 3]) if word in ("none", "full") else rng.choice([4, 5, 6, 7])
     config = with_layers(catalogue[model], layers)
     policy = {"every": {"policy": "blocks", "every": rng.choice([2, 3])},
               "count": {"policy": "blocks", "count": rng.randint(1, layers - 1)}}.get(word, word)
-    preset = _one_of(rng, [("bf16-pure", 4), ("bf16-autocast", 4), ("fp32", 2)])
-    length = rng.choice([512, 384] if model in ENCODERS else [one for one in (384, 512, 1000, 1024, 1536, 2048) if one <= _longest(config)])
+    preset = one_of(rng, [("bf16-pure", 4), ("bf16-autocast", 4), ("fp32", 2)])
+    length = rng.choice([512, 384] if model in ENCODERS else [one for one in (384, 512, 1000, 1024, 1536, 2048) if one <= longest_of(config)])
     batch = rng.choice([1, 2, 3, 4, 6, 8, 12, 16])
     while batch * length > 12288:
         batch //= 2
-    method = _one_of(rng, [("full", 6), ("lora", 3)])
+    method = one_of(rng, [("full", 6), ("lora", 3)])
     work = {"kind": "train", "method": method, "micro_batch": batch, "sequence_length": length,
             "gradient_accumulation": rng.choice([1, 1, 2])}
     if method == "lora":
-        work["lora"] = {**_lora(rng, method, config), "quantization": "none"}
+        work["lora"] = {**draw_lora(rng, method, config), "quantization": "none"}
     return model, {"schema": "shardplan.job/1", "model": config, "cluster": "1xH100-SXM5-80GB", "framework": {"name": "single"},
                    "trainer": "hf_trainer", "compile": True, "workload": work, "precision": preset, "optimizer": {"name": "adamw"},
                    "attention": "eager" if config["model_type"] in NOT_FUSED else "sdpa", "checkpointing": policy}
@@ -103,7 +103,7 @@ def compare(program, job, row):
 def words_of(model, job):
     """For the name: the model, its layers, and what is set."""
     layers = next(job["model"][key] for key in LAYERS if key in job["model"])
-    return _words(f"{model}-{layers}-layers", job)
+    return case_words(f"{model}-{layers}-layers", job)
 
 
 def main():
@@ -115,7 +115,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
-    rng, catalogue = random.Random(options.seed), _catalogue()
+    rng, catalogue = random.Random(options.seed), catalogue_by_name()
     rows_path = os.path.join(options.folder, "rows.jsonl")
     known = {}
     if os.path.exists(rows_path):
