@@ -65,6 +65,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .compiles_in_tf32 = true,
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
+          .shards_table_last = true,
           .shards_frozen_whole = true,
           .saves_weights_apart = true,
           .runs_rlhf = true,

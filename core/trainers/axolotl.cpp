@@ -12,6 +12,7 @@ constexpr TrainerDescription description() {
                     "axolotl 067b021c8, src/axolotl/monkeypatch/accelerate/fsdp2.py, "
                     "utils/trainer.py; its accelerate 1.13, transformers 5.14, TRL 1.8");
   d.shards_ends_apart = false;
+  d.shards_table_last = false;
   d.widens_divided = false;
   d.prepares_kbit = false;         // src/axolotl/loaders/model.py casts all of it back
   d.tile_sums = TileSums::copies;  // src/axolotl/monkeypatch/tiled_mlp/base.py

@@ -126,6 +126,10 @@ struct TrainerDescription {
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;
+  /// The last parameter of that one unit is the tied table, as accelerate names its modules (the
+  /// norm before the head, embeddings, head: utils/fsdp_utils.py, fsdp2_prepare_model); else the
+  /// norm's, as the model has them.
+  bool shards_table_last = false;
   /// A pipeline's schedule is told not to return what the last stage makes of each micro-batch
   /// (torchtitan, train.py: return_outputs=False); else it is kept until the next step.
   bool drops_outputs = false;

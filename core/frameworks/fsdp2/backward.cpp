@@ -18,8 +18,9 @@ double sum(const Gradients& gradients) {
 /// sharded gradients are made (_fsdp_collectives.py, foreach_reduce: `unsharded_grad`); null where
 /// there is none, or no loop.
 const UnshardedGradient* named_last(const Fsdp2Unit& group, const Gradients& gradients) {
-  if (group.ranks == 1 || gradients.empty()) return nullptr;
-  return &*std::ranges::max_element(gradients, {}, &UnshardedGradient::id);
+  if (group.ranks == 1) return nullptr;
+  const auto named = std::ranges::find(gradients, group.last_trained, &UnshardedGradient::id);
+  return named == gradients.end() ? nullptr : &*named;
 }
 
 }  // namespace

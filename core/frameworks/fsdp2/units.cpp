@@ -37,6 +37,10 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       if (!taken_[static_cast<std::size_t>(i)])
         for (std::int64_t k = 0; k < g.repeat; ++k) add(root_, i);
   root_.reshards = reshards && (whole || !plan.trainer->shards_ends_apart);
+  const ParameterId tied = tied_table(run);
+  if (!whole && plan.trainer->shards_table_last && root_.last_trained != kNone && tied != kNone &&
+      model.parameters[static_cast<std::size_t>(tied)].trainable)
+    root_.last_trained = tied;
 }
 
 /// Of a tower, and nothing of it trains.
@@ -58,22 +62,32 @@ void Fsdp2Units::add_segment(std::size_t segment, const ModelRun& run) {
     }
 }
 
-/// One run of blocks, and nothing before it that is used behind it too: not tied.
-bool Fsdp2Units::divides_ends(const ModelRun& run) const {
+/// What is used before the blocks and behind them too; kNone where there is none.
+ParameterId Fsdp2Units::tied_table(const ModelRun& run) const {
   std::vector<bool> before(model_.parameters.size(), false);
+  bool blocks = false;
+  for (const SegmentRun& s : run.segments) {
+    blocks = blocks || s.segment->checkpointable;
+    const bool behind = blocks && !s.segment->checkpointable;
+    for (const Op& op : s.segment->graph.ops()) {
+      if (op.weight == kNone) continue;
+      const auto id = static_cast<std::size_t>(op.weight);
+      if (behind && before[id]) return op.weight;
+      if (!blocks) before[id] = true;
+    }
+  }
+  return kNone;
+}
+
+/// One run of blocks, and no tied table.
+bool Fsdp2Units::divides_ends(const ModelRun& run) const {
   bool blocks = false, ended = false;
   for (const SegmentRun& s : run.segments) {
     if (s.segment->checkpointable && ended) return false;
     blocks = blocks || s.segment->checkpointable;
     ended = blocks && !s.segment->checkpointable;
-    for (const Op& op : s.segment->graph.ops()) {
-      if (op.weight == kNone) continue;
-      const auto id = static_cast<std::size_t>(op.weight);
-      if (ended && before[id]) return false;
-      if (!blocks) before[id] = true;
-    }
   }
-  return blocks;
+  return blocks && tied_table(run) == kNone;
 }
 
 DType Fsdp2Units::type_of(const Parameter& p) const {
@@ -144,6 +158,7 @@ void Fsdp2Units::add(Fsdp2Unit& unit, ParameterId id) const {
   unit.trained = checked_add(unit.trained, shard * unit.ranks);
   unit.trained_bytes += round_up(checked_mul(p.numel, compute), kAllocationUnit);
   ++unit.trained_tensors;
+  unit.last_trained = std::max(unit.last_trained, id);
 }
 
 }  // namespace shardplan

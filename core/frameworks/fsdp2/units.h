@@ -27,6 +27,7 @@ struct Fsdp2Unit {
   std::int64_t trained = 0;           ///< elements that have gradients, padded, of all ranks
   std::int64_t trained_bytes = 0;     ///< of their unsharded tensors, in the compute type
   std::int32_t trained_tensors = 0;   ///< how many
+  ParameterId last_trained = kNone;   ///< of them, in the order of the call's modules
   bool reshards = true;               ///< its parameters go between the passes
   /// Nobody else has a part, and FSDP2 is not given it: gradients stay where they are made, and
   /// what is cast to the compute type is kept for the backward pass by autograd.
@@ -67,6 +68,7 @@ class Fsdp2Units {
   void add(Fsdp2Unit& unit, ParameterId id) const;
   void add_segment(std::size_t segment, const ModelRun& run);
   bool is_frozen(const Segment& segment) const;
+  ParameterId tied_table(const ModelRun& run) const;
   bool divides_ends(const ModelRun& run) const;
 
   const Model& model_;

@@ -207,9 +207,11 @@ def _asked(job):
 
 
 def _environment(job):
-    """Heads that are not aligned are timed by Inductor while it compiles, which its cache would spare a second run."""
+    """Heads that are not aligned are timed by Inductor while it compiles, which its cache would spare a second run. Models
+    that FSDP2 divides are built on the host, as from_pretrained builds them."""
     aligned = job["model"].get("vocab_size", 50257) % 8 == 0
     dtype = {"model_dtype": "float32"} if "ds_config" in job["framework"] else {}
+    dtype |= {"built_on": "cpu"} if job["framework"]["name"] == "fsdp2" else {}
     return dtype if aligned or not job.get("compile") else {"env": {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}}
 
 
