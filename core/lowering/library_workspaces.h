@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hardware/cluster.h"
+#include "lowering/segments.h"
 #include "program/program.h"
 
 namespace shardplan {
@@ -14,5 +16,9 @@ std::int64_t cublas_workspace(const Gpu& gpu);
 /// The forward thread's and autograd's.
 std::int64_t cublas_workspaces(const Gpu& gpu);
 void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
+/// Takes them out of `build`: the step's first product asks for them, and they may lie in what
+/// building left cached. Autograd's comes with its own first product, where `run` says so.
+void make_workspaces_in_first_step(ProgramBuilder& b, std::vector<Event>& build,
+                                   const ModelRun& run);
 
 }  // namespace shardplan

@@ -12,6 +12,7 @@
 
 #include "asked_records.h"
 #include "load/hardware.h"
+#include "optimizers/description.h"
 #include "questions/accuracy.h"
 #include "trainers/description.h"
 
@@ -80,6 +81,20 @@ bool updates_by_its_own(const Record& r) {
          options.model_dtype != DType::bf16 && !keeps_tensors_on_host(r);
 }
 
+bool is_drawn_again(const Record& r) {
+  static const RecordList list = records_asked_for({"drawn_2gpu_more", "drawn_built_on_host"});
+  return std::ranges::any_of(list.records,
+                             [&](const Record& drawn) { return drawn.name == r.name; });
+}
+
+/// Under FSDP2 as the measuring programs ran it, the model built on the GPU, and with little that
+/// lies in what building left.
+bool has_few_states(const Record& r) {
+  const Plan& plan = r.job.plan;
+  const bool few = plan.workload.lora || plan.optimizer.kind->name == "sgd";
+  return few && plan.framework.kind == FrameworkKind::fsdp2;
+}
+
 bool judges_shared_weights(const Record& r) {
   static const RecordList list = records_asked_for({"tied_judged", "built_on_host"});
   return std::ranges::any_of(list.records,
@@ -96,7 +111,9 @@ enum class Kind {
   shared_weights,
   later,
   later_own,
-  later_host
+  later_host,
+  drawn,
+  few_states
 };
 
 Kind kind_of(const Record& r) {
@@ -107,6 +124,8 @@ Kind kind_of(const Record& r) {
   if (!ran_later(r)) return Kind::known;
   if (r.name.ends_with("-balance")) return Kind::balanced;
   if (judges_shared_weights(r)) return Kind::shared_weights;
+  if (has_few_states(r)) return Kind::few_states;
+  if (is_drawn_again(r)) return Kind::drawn;
   if (updates_by_its_own(r)) return Kind::later_own;
   return keeps_tensors_on_host(r) ? Kind::later_host : Kind::later;
 }
@@ -192,10 +211,24 @@ TEST(Reserved, KnowsWhatItMissesNearBalance) {
       {{"deepspeed stage 2", 0.1}, {"deepspeed stage 3", 3.2}, {"fsdp1", 1.5}, {"fsdp2", 3.1}});
 }
 
-/// The page's "Weights that head and embedding share": 13 % less than predicted wherever the model
-/// is built, for a cause that is not known.
-TEST(Reserved, KnowsWhatItMissesOfSharedWeights) {
-  expect_within(Kind::shared_weights, {{"fsdp2", 13.1}});
+/// The page's "Weights that head and embedding share": 13 % too high until a block without another
+/// of its kind was sharded with the other blocks, before the embeddings.
+TEST(Reserved, FollowsTheOrderInWhichBlocksAreSharded) {
+  expect_within(Kind::shared_weights, {{"fsdp2", 3.0}});
+}
+
+/// Drawn for two GPUs (docs/evidence/measurements.md): what stage 3 reserves too little of is not
+/// known.
+TEST(Reserved, KnowsWhatItMissesOfASecondDrawForTwoGpus) {
+  expect_within(Kind::drawn,
+                {{"fsdp2", 4.7}, {"deepspeed stage 3", 13.2}, {"deepspeed stage 2", 0.8}});
+}
+
+/// A model that was built on the GPU and sharded there leaves half of each segment cached, which
+/// states fill where there are some; predictions are of one that is built on the host. Adapters of
+/// Phi-3 reserve 44 % more, and 2 % more where it was built on the host.
+TEST(Reserved, KnowsWhatItMissesOfFewStatesBesideWhatBuildingLeft) {
+  expect_within(Kind::few_states, {{"fsdp2", 44.2}});
 }
 
 /// The same page: what judges the host's pace.
@@ -221,9 +254,9 @@ TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
 }
 
 /// DeepSpeed's own Adam has one group: 16-bit tensors in the places of fp32 ones, and what masters
-/// were cast from, stay cached. A history of OPT 350M's allocations told it; its error and four others'
-/// of 4 to 9 % fell to 0.9 and less. Two are missed yet: Llama without checkpoints 8.6 % under, and where
-/// PyTorch's AdamW is asked for 16.4 over.
+/// were cast from, stay cached. A history of OPT 350M's allocations told it; its error and four
+/// others' of 4 to 9 % fell to 0.9 and less. Two are missed yet: Llama without checkpoints 8.6 %
+/// under, and where PyTorch's AdamW is asked for 16.4 over.
 TEST(Reserved, KnowsWhatItMissesOfDeepSpeedsOwnAdam) {
   expect_within(Kind::later_own, {{"deepspeed stage 2", 16.4}});
 }

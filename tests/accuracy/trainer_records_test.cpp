@@ -174,9 +174,15 @@ TEST(TrainerRecords, HoldsThePeaksOfTheFifthDraw) {
 // Drawn for two GPUs. As predicted two under FSDP2 were 8 and 10 % too low (what accelerate
 // upcasts), one under ZeRO-2 2.1 too high. OPT 350M compiled under DDP is 1.39 too low.
 TEST(TrainerRecords, HoldsThePeaksOfADrawForTwoGpus) {
-  expect_within(peak_errors(records_asked_for({"drawn_2gpu"})), 8, 0.24, 1.4);
+  expect_within(peak_errors(records_asked_for({"drawn_2gpu"})), 12, 0.24, 1.4);
   // Compiled whole under FSDP2, as predicted.
   expect_within(peak_errors(records_asked_for({"compiled_whole_2gpu"})), 3, 0.002, 0.003);
+}
+
+// Drawn again, with other seeds. As predicted 0.17 in the mean; Gemma 2 with Liger under FSDP2 was
+// 1.66 too low (the order of a unit's parameters under accelerate).
+TEST(TrainerRecords, HoldsThePeaksOfASecondDrawForTwoGpus) {
+  expect_within(peak_errors(records_asked_for({"drawn_2gpu_more"})), 17, 0.1, 0.46);
 }
 
 // Eager and DeepSpeed steps, drawn. As predicted GPT-Neo was 0.63 % too low (masks in its class).

@@ -61,7 +61,7 @@ constinit const FrameworkTraits kDdpTraits{
     .divides_tokens = false,
     .divides_experts = false,
     .balance = StageBalance::blocks,
-    .makes_workspace_late = usual::never,
+    .makes_workspace_late = usual::always,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = usual::no_sharding_problem,
     .build = build_ddp,

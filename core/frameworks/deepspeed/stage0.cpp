@@ -116,18 +116,6 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan) {
   b.resident(Category::other, batch_bytes(plan));
 }
 
-void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build, const ModelRun& run) {
-  const std::int64_t own = makes_workspace_late(run) ? 1 : 0;
-  std::vector<Event> later;
-  std::erase_if(build, [&](const Event& e) {
-    if (e.category != Category::workspace) return false;
-    later.push_back(e);
-    later.back().count -= own;
-    return true;
-  });
-  b.in_first_step(std::move(later));
-}
-
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine) {
   if (engine.stage == nullptr) return;
   const StageChunk& chunk = engine.stage->chunks.front();

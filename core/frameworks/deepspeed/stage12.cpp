@@ -354,7 +354,8 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   }
   program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
-  if (plan.trainer->keeps_build_cache && !z.offload) make_in_first_step(b, program.build, run);
+  if (plan.trainer->keeps_build_cache && !z.offload)
+    make_workspaces_in_first_step(b, program.build, run);
   append_last_originals(program.build, z);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));

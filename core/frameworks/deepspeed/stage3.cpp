@@ -6,6 +6,7 @@
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/gather_hooks.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/packed_weights.h"
@@ -122,7 +123,7 @@ void add_residents(Program& program, const Stage3& z, const PackedWeights& packe
     b.resident(Category::parameters, z.secondary.frozen_bytes());
   add_common_residents(b, z.plan);
   program.build = program.resident;
-  make_in_first_step(b, program.build, z.run);
+  make_workspaces_in_first_step(b, program.build, z.run);
   if (!z.offload_optimizer) {
     for (const Updated& group : z.sub_groups)
       b.resident(Category::master_parameters, checked_mul(e.m, group.numel));

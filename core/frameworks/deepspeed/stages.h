@@ -20,10 +20,6 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
 
 /// What every engine has on the GPU from the start: cuBLAS workspaces and the batch.
 void add_common_residents(ProgramBuilder& b, const Plan& plan);
-/// Takes the libraries' workspaces out of `build`: the step's first product asks for them, and they
-/// may lie in what building left cached. Autograd's comes with its own first product, where `run`
-/// says so.
-void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build, const ModelRun& run);
 /// What a pipeline stage receives activations and gradients in, and its own shared tables.
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine);
 

@@ -55,7 +55,7 @@ Program lower_whole(const Model& whole, const Plan& plan, const ModelRun& run) {
   const Model& model = packed.model();
   const Fsdp2 f(model, plan, run);
   const Fsdp2States states = fsdp2_states(model, plan, f.units);
-  add_fsdp2_states(program, b, plan, states, packed);
+  add_fsdp2_states(program, b, plan, run, states, packed);
   bool first = true;
   const bool each = plan.syncs_each_batch();
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {

@@ -74,7 +74,7 @@ class Fsdp2Stage {
 
   Program run() {
     const Fsdp2States states = fsdp2_states(packed_.model(), plan_, chunks_.front().f.units);
-    add_fsdp2_states(program_, b_, plan_, states, packed_);
+    add_fsdp2_states(program_, b_, plan_, run_, states, packed_);
     b_.resident(Category::other, run_.resident_shared);
     add_buffers();
     std::size_t left = chunks_.size();

@@ -15,6 +15,8 @@ Fsdp2States fsdp2_states(const Model& model, const Plan& plan, const Fsdp2Units&
     append_tensors(states.wholes, Category::parameters,
                    round_up(checked_mul(p.numel, size_of(units.type_of(p))), kAllocationUnit),
                    repeat);
+    states.block_of.resize(states.wholes.size(),
+                           units.block_of(static_cast<ParameterId>(&p - model.parameters.data())));
     if (units.is_narrow(p)) {
       states.narrow_tensors += repeat;
       states.narrow_bytes = checked_add(states.narrow_bytes, checked_mul(bytes, repeat));
@@ -45,10 +47,10 @@ std::vector<Event> shard_by_shard(const Fsdp2States& states) {
   };
   for (const bool blocks : {true, false})
     for (std::size_t i = 0; i < states.wholes.size();) {
-      const std::int64_t count = states.wholes[i].count;
+      const std::int32_t block = states.block_of[i];
       std::size_t end = i + 1;
-      while (count > 1 && end < states.wholes.size() && states.wholes[end].count == count) ++end;
-      if ((count > 1) == blocks) call(i, end);
+      while (block != kNone && end < states.wholes.size() && states.block_of[end] == block) ++end;
+      if ((block != kNone) == blocks) call(i, end);
       i = end;
     }
   return list;
@@ -56,7 +58,7 @@ std::vector<Event> shard_by_shard(const Fsdp2States& states) {
 
 }  // namespace
 
-void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
+void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan, const ModelRun& run,
                       const Fsdp2States& states, const PackedWeights& packed) {
   const bool offload = plan.framework.fsdp2.cpu_offload;
   program.optimizer_source = states_source(plan.optimizer, Given::shards);
@@ -80,6 +82,7 @@ void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan,
     const std::vector<Event> calls = shard_by_shard(states);
     program.build.insert(program.build.erase(at, at + std::ssize(states.parameters)), calls.begin(),
                          calls.end());
+    make_workspaces_in_first_step(b, program.build, run);
   }
   b.resident(Category::optimizer_states, states.optimizer.states);
   program.host.pageable = program.managed = states.optimizer.paged;

@@ -108,7 +108,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .divides_behind_towers = true,
     .balance = StageBalance::blocks_and_ends,
     .torch_pipelining = true,
-    .makes_workspace_late = usual::never,
+    .makes_workspace_late = usual::always,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = fsdp2_division_problem,
     .build = usual::builds_as_written,

@@ -15,6 +15,7 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       trained_type_(plan.workload.lora ? DType::f32 : plan.precision.params),
       is_block_(run.segments.size(), false),
       taken_(model.parameters.size(), false),
+      block_of_(model.parameters.size(), kNone),
       units_(run.segments.size()) {
   const bool reshards = plan.framework.fsdp2.reshard_after_forward;
   const bool whole = wrap == Fsdp2Wrap::whole || plan.framework.fsdp2.units == Fsdp2Wrap::whole;
@@ -57,6 +58,8 @@ void Fsdp2Units::add_segment(std::size_t segment, const ModelRun& run) {
     for (const ParameterId id : {op.weight, op.bias}) {
       if (id == kNone || taken_[static_cast<std::size_t>(id)]) continue;
       taken_[static_cast<std::size_t>(id)] = true;
+      if (is_block_[segment])
+        block_of_[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(segment);
       Fsdp2Unit& unit = units_[segment];
       add(is_expert(id) ? experts_of(unit) : unit, id);
     }

@@ -59,6 +59,8 @@ class Fsdp2Units {
   bool is_expert(ParameterId id) const;
   /// Whether its weight is gathered in the 8 bits in which it multiplies.
   bool is_narrow(const Parameter& p) const;
+  /// The segment whose block it belongs to; kNone: of none.
+  std::int32_t block_of(ParameterId id) const { return block_of_[static_cast<std::size_t>(id)]; }
   /// Elements that a rank holds of `p`, padding included.
   std::int64_t shard_of(const Parameter& p) const;
 
@@ -76,8 +78,9 @@ class Fsdp2Units {
   std::int64_t ranks_, expert_ranks_;
   DType trained_type_;
   std::vector<bool> is_block_;
-  std::vector<bool> taken_;       ///< by parameter: in a unit that is not the root
-  std::vector<Fsdp2Unit> units_;  ///< by segment; empty for segments of the root
+  std::vector<bool> taken_;             ///< by parameter: in a unit that is not the root
+  std::vector<std::int32_t> block_of_;  ///< by parameter
+  std::vector<Fsdp2Unit> units_;        ///< by segment; empty for segments of the root
   Fsdp2Unit root_;
 };
 
