@@ -105,7 +105,10 @@ std::vector<Share> EstimateModels::time(const Answer& a) {
   add(tr("optimizer"), t.optimizer_seconds, 3,
       tr("parameters that are updated, at the rate of what updates them"));
   add(tr("pipeline"), t.bubble_seconds, 5, tr("waiting for other pipeline stages"));
-  add(tr("idle"), t.idle_seconds, 4, tr("kernel launches and waits that no work hides"));
+  add(tr("idle"), t.idle_seconds, 4,
+      t.host_decides() ? tr("the GPU waits for the host's Python calls: a slower host takes longer "
+                            "in proportion")
+                       : tr("kernel launches and waits that no work hides"));
   return out;
 }
 

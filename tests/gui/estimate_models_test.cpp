@@ -82,6 +82,22 @@ TEST_F(EstimateModelsTest, TheTimeIsTheJsons) {
   EXPECT_NEAR(sum, time["step_seconds"].get<double>(), 1e-9);
 }
 
+TEST(TimeParts, SayWhereTheHostDecides) {
+  const auto idle = [](int batch) {
+    Session session;
+    ask(session, Json{{"model", "gpt2"},
+                      {"cluster", "1xH200-SXM-141GB"},
+                      {"workload", {{"micro_batch", batch}, {"sequence_length", 128}}}}
+                     .dump()
+                     .c_str());
+    for (const Share& part : EstimateModels::time(session.answer()))
+      if (part.hint.contains("slower host")) return true;
+    return false;
+  };
+  EXPECT_TRUE(idle(1));
+  EXPECT_FALSE(idle(512));
+}
+
 /// Of a job whose optimizer states are on hosts of `host_bytes`; 0: nobody says how much they have.
 std::string offloading(std::int64_t host_bytes) {
   Json job = Json::parse(R"({"model": "llama-2-7b", "checkpointing": "full",
