@@ -237,7 +237,9 @@ def main():
     parser.add_argument("--names", default="h100-1x-hf")
     parser.add_argument("--cases", nargs="*", default=[], help="KIND=NUMBER in place of a kind's own")
     options = parser.parse_args()
-    wanted = {**{kind: said["cases"] for kind, said in KINDS.items()}, **{kind: int(number) for kind, number in (one.split("=") for one in options.cases)}}
+    several = not options.cluster.startswith("1x")  # where what runs on one GPU is refused
+    own = {kind: 0 if several and not {"stages", "frameworks"} & said.keys() else said["cases"] for kind, said in KINDS.items()}
+    wanted = {**own, **{kind: int(number) for kind, number in (one.split("=") for one in options.cases)}}
     catalogue, known, rng, cases = catalogue_by_name(), _known(options.output), random.Random(options.seed), []
     for kind, number in wanted.items():
         left = number
