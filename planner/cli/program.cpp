@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
@@ -37,6 +38,29 @@ std::string command_error(std::string_view asked) {
   return to_string({.message = fmt::format("unknown command '{}'", asked),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                     .nearest = is_question ? fmt::format("fit {}", asked) : near});
+}
+
+/// "fit gpt2 4 A100": one word too many. Throws for those; flags are refused before.
+[[noreturn]] void refuse_words(const std::vector<std::string>& arguments,
+                               const std::vector<std::string>& extras) {
+  const std::string& extra = extras.front();
+  const auto at = std::find(arguments.begin() + 1, arguments.end(), extra);
+  const std::string before = at == arguments.end() ? "" : *std::prev(at);
+  const auto counts = [](std::string_view word) {
+    return !word.empty() && word.find_first_not_of("0123456789xX") == std::string_view::npos &&
+           is_digit(word.front());
+  };
+  std::string near;
+  if (counts(before) && extras.size() <= 2) {
+    near = before;
+    if (is_digit(near.back())) near += 'x';
+    near += extras.back();
+  } else if (counts(extra) && extra.size() <= 3 && extras.size() == 1) {  // "H100 8"
+    near = fmt::format("{}x{}", extra, before);
+  }
+  throw UsageError(to_string({.message = fmt::format("'{}' is one word too many", extra),
+                              .expected = "one word, or quotes around what has blanks in it",
+                              .nearest = near}));
 }
 
 }  // namespace
@@ -72,6 +96,12 @@ Exit run_program(const std::vector<std::string>& arguments) {
     app.exit(e, text, text);
     Output().write_text(text.str());
     return Exit::done;
+  } catch (const UnknownFlag& e) {
+    throw UsageError(e.what());
+  } catch (const CLI::ExtrasError& e) {
+    const std::vector<std::string> extras = app.remaining(true);
+    if (extras.empty() || extras.front().starts_with('-')) throw UsageError(e.what());
+    refuse_words(arguments, extras);
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }
