@@ -188,7 +188,9 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     const bool whole = d.query_key_norm == QueryKeyNorm::whole;
     const auto projected = [&](const LinearModule& linear, const std::vector<NormModule>& norms) {
       const auto heads = [&](ValueId y) { return context.turned ? split_heads(g, y) : y; };
-      const ValueId y = whole ? apply(g, linear, x) : heads(apply(g, linear, x));
+      ValueId made = apply(g, linear, x);
+      if (d.clips_projections) made = g.map(OpKind::clamp, made);
+      const ValueId y = whole ? made : heads(made);
       const bool now = d.head_norms_at == HeadNormsAt::projection;
       const ValueId normal = now ? norm_heads(g, d, norms, y) : y;
       return whole ? heads(normal) : normal;
@@ -196,6 +198,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     q = projected(l.q, l.q_norms);
     k = projected(l.k, l.k_norms);
     v = apply(g, l.v, x);
+    if (d.clips_projections) v = g.map(OpKind::clamp, v);
   }
   turn_heads(g, d, l, context, q, k);
   if (context.boolean != kNone) g.shared_input(context.boolean, {1, Scale::scores, 2});

@@ -68,11 +68,12 @@ struct DecoderDescription {
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;
   bool score_softcap = false;
-  std::int64_t window = 0;        ///< of the sliding layers
-  std::vector<bool> sliding;      ///< by layer; empty: all of them, if there is a window
-  bool tables_by_window = false;  ///< sliding layers rotate by tables of their own (Gemma 3)
-  std::vector<bool> unturned;     ///< layers without rotary positions; empty: none
-  bool scales_queries = false;    ///< by a factor of each position (Ministral 3)
+  std::int64_t window = 0;         ///< of the sliding layers
+  std::vector<bool> sliding;       ///< by layer; empty: all of them, if there is a window
+  bool tables_by_window = false;   ///< sliding layers rotate by tables of their own (Gemma 3)
+  std::vector<bool> unturned;      ///< layers without rotary positions; empty: none
+  bool scales_queries = false;     ///< by a factor of each position (Ministral 3)
+  bool clips_projections = false;  ///< what q, k and v are made of is clamped (OLMo)
 
   // MLP.
   MlpKind mlp = MlpKind::gated;

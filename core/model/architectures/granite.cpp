@@ -1,4 +1,4 @@
-// Granite 3 and 4 dense (models/granite): Llama with numbers that multiply embeddings, residuals
+// Granite 3 (models/granite): Llama with numbers that multiply embeddings, residuals
 // and logits.
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"

@@ -69,6 +69,8 @@ constexpr std::array kArchitectures{
     Architecture{"gptj", build_gptj, {"GPTJ", "transformer.", kScoringClasses}},
     Architecture{"granite", build_granite, {"Granite"}},
     Architecture{"granitemoe", build_granitemoe, {"GraniteMoe"}},
+    Architecture{"granitemoehybrid", build_granitemoehybrid, {"GraniteMoeHybrid"}},
+    Architecture{"granitemoeshared", build_granitemoeshared, {"GraniteMoeShared"}},
     Architecture{
         "hunyuan_v1_dense", build_hunyuan_v1_dense, {"HunYuanDenseV1", "model.", kScoringClasses}},
     Architecture{"hunyuan_v1_moe",
@@ -82,6 +84,7 @@ constexpr std::array kArchitectures{
     // Its own files say so: DeepSeek V3 of another size.
     Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
     Architecture{"lfm2", build_lfm2, {"Lfm2"}},
+    Architecture{"lfm2_moe", build_lfm2_moe, {"Lfm2Moe"}},
     Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
     Architecture{"llama4", build_llama4, {"Llama4", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"llama4_text", build_llama4_text, {"Llama4"}, kPatched},
@@ -108,6 +111,7 @@ constexpr std::array kArchitectures{
     Architecture{"mt5", build_mt5, {"MT5", "", kConditionalClass}},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kPatched},
     Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}},
+    Architecture{"olmo", build_olmo, {"Olmo", "model.", kScoringClasses}},
     Architecture{"olmo2", build_olmo2, {"Olmo2", "model.", kScoringClasses}},
     Architecture{"olmo3", build_olmo3, {"Olmo3", "model.", kScoringClasses}},
     Architecture{"olmoe", build_olmoe, {"Olmoe"}},

@@ -157,6 +157,12 @@ CASES = {
                      "architectures": ["MptForSequenceClassification"]},
     "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2},
+    "granitemoeshared": {"model_type": "granitemoeshared", **LLAMA_LIKE, "num_local_experts": 8,
+                         "num_experts_per_tok": 2, "shared_intermediate_size": 160},
+    "granitemoeshared-alone": {"model_type": "granitemoeshared", **LLAMA_LIKE, "num_local_experts": 8,
+                               "num_experts_per_tok": 2},
+    "olmo": {"model_type": "olmo", **LLAMA_LIKE},
+    "olmo-clipped": {"model_type": "olmo", **LLAMA_LIKE, "clip_qkv": 8.0, "tie_word_embeddings": True},
 }
 
 
