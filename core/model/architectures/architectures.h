@@ -82,6 +82,8 @@ Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3n(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3n_text(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma4(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma4_unified(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma4_unified_text(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma4_text(const ModelConfig& config, const BuildOptions& options);
 Model build_wav2vec2(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options);
@@ -114,6 +116,9 @@ Model build_granitemoehybrid(const ModelConfig& config, const BuildOptions& opti
 Model build_granitemoeshared(const ModelConfig& config, const BuildOptions& options);
 Model build_lfm2_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_olmo(const ModelConfig& config, const BuildOptions& options);
+Model build_cwm(const ModelConfig& config, const BuildOptions& options);
+Model build_hyperclovax(const ModelConfig& config, const BuildOptions& options);
+Model build_jais2(const ModelConfig& config, const BuildOptions& options);
 Model build_mpt(const ModelConfig& config, const BuildOptions& options);
 Model build_mt5(const ModelConfig& config, const BuildOptions& options);
 Model build_pegasus(const ModelConfig& config, const BuildOptions& options);

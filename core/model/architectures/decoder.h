@@ -139,6 +139,7 @@ std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim
 
 /// Families that others differ little from.
 DecoderDescription read_olmo2(const ModelConfig& config);
+DecoderDescription read_granite(const ModelConfig& config);
 DecoderDescription read_glm(const ModelConfig& config);
 DecoderDescription read_hunyuan(const ModelConfig& config);
 
