@@ -296,21 +296,24 @@ ValueId gemma4_norm(Graph& g, const NormModule& m, ValueId x) {
 
 namespace {
 
+ModelFacts gemma4_facts(const ModelConfig& c, const Gemma4& t, bool unified) {
+  return {.hidden = t.hidden,
+          .layers = t.layers,
+          .vocabulary = t.vocab,
+          .max_positions = c.count_or_zero("max_position_embeddings", unified ? 262144 : 131072),
+          .attention_heads = t.heads,
+          .key_value_heads = std::min(t.kv_heads, t.wide_kv_heads),
+          .undivided = true,
+          .cut_by_name = t.experts == 0,
+          .own_ring = true,
+          .lends = t.each > 0 || c.count_or_zero("num_kv_shared_layers", 0) > 0};
+}
+
 Model build_gemma4_layers(const ModelConfig& c, const BuildOptions& options, bool unified) {
   const Gemma4 t = read_gemma4(c, options, unified);
   require_training(c, options, "layers that share keys and values");
   ModelBuilder m(options);
-  m.facts() = {
-      .hidden = t.hidden,
-      .layers = t.layers,
-      .vocabulary = t.vocab,
-      .max_positions = c.count_or_zero("max_position_embeddings", unified ? 262144 : 131072),
-      .attention_heads = t.heads,
-      .key_value_heads = std::min(t.kv_heads, t.wide_kv_heads),
-      .undivided = true,
-      .cut_by_name = t.experts == 0,
-      .own_ring = true,
-      .lends = t.each > 0 || c.count_or_zero("num_kv_shared_layers", 0) > 0};
+  m.facts() = gemma4_facts(c, t, unified);
   const auto words = m.embedding("model.embed_tokens", t.vocab, t.hidden);
   const std::vector<LayerRun> runs =
       layer_runs(t.layers, [&](std::int64_t i) { return t.kinds[static_cast<std::size_t>(i)]; });
