@@ -116,6 +116,7 @@ Model build_granitemoehybrid(const ModelConfig& config, const BuildOptions& opti
 Model build_granitemoeshared(const ModelConfig& config, const BuildOptions& options);
 Model build_lfm2_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_olmo(const ModelConfig& config, const BuildOptions& options);
+Model build_apertus(const ModelConfig& config, const BuildOptions& options);
 Model build_cwm(const ModelConfig& config, const BuildOptions& options);
 Model build_hyperclovax(const ModelConfig& config, const BuildOptions& options);
 Model build_jais2(const ModelConfig& config, const BuildOptions& options);

@@ -21,6 +21,7 @@ struct DecoderLayer {
   FusedGatedMlp fused;
   std::optional<SparseMlp> sparse;
   LinearModule up, down;
+  std::optional<Xielu> learned;
   std::array<std::optional<NormModule>, 4> norms;  ///< by NormPlace
 };
 
@@ -66,6 +67,7 @@ void register_mlp(ModelBuilder& m, const DecoderDescription& d, bool sparse, Dec
     case MlpKind::plain:
       l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
       l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
+      if (d.learned_activation) l.learned = xielu(m, "mlp.act_fn");
       break;
   }
 }
@@ -227,7 +229,8 @@ ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& 
       y = fused_gated_mlp(g, l.fused, d.activation, x);
       break;
     case MlpKind::plain:
-      y = apply(g, l.down, activate(g, d.activation, apply(g, l.up, x)));
+      y = apply(g, l.up, x);
+      y = apply(g, l.down, l.learned ? apply(g, *l.learned, y) : activate(g, d.activation, y));
       break;
   }
   g.set_tiled(false);

@@ -82,6 +82,7 @@ struct DecoderDescription {
   std::optional<SparseMlpShape> sparse;  ///< in place of the MLP
   std::vector<bool> sparse_layers;       ///< by layer; empty: all of them
   Activation activation = Activation::silu;
+  bool learned_activation = false;  ///< in its place one that trains, of a plain MLP (Apertus)
 
   // The layer.
   NormKind norm = NormKind::rms;

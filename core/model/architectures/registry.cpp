@@ -28,6 +28,7 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures{
+    Architecture{"apertus", build_apertus, {"Apertus", "model.", kDecoderClasses | kTokenClass}},
     Architecture{"arcee", build_arcee, {"Arcee", "model.", kAllClasses}},
     Architecture{"bart", build_bart, {"Bart", "", kConditionalClass}},
     Architecture{"bert", build_bert, {"Bert", "", kReadByBuilder}},

@@ -173,6 +173,8 @@ CASES = {
                          "num_experts_per_tok": 2, "shared_intermediate_size": 160},
     "granitemoeshared-alone": {"model_type": "granitemoeshared", **LLAMA_LIKE, "num_local_experts": 8,
                                "num_experts_per_tok": 2},
+    "apertus": {"model_type": "apertus", **LLAMA_LIKE},
+    "apertus-relu2": {"model_type": "apertus", **LLAMA_LIKE, "hidden_act": "relu2", "tie_word_embeddings": True},
     "cwm": {"model_type": "cwm", **LLAMA_LIKE, "sliding_window": 16},
     "cwm-long": {"model_type": "cwm", **LLAMA_LIKE, "mlp_bias": True, "tie_word_embeddings": True},
     "hyperclovax": {"model_type": "hyperclovax", **LLAMA_LIKE},
