@@ -15,6 +15,7 @@
 #include "cli/completion/candidates.h"
 #include "cli/spoken_flags.h"
 #include "cli/terminal.h"
+#include "job/fields.h"
 #include "json/given_texts.h"
 #include "load/catalog.h"
 #include "render/text_width.h"
@@ -63,6 +64,17 @@ std::string command_error(std::string_view asked) {
                               .nearest = near}));
 }
 
+/// "--checkpointing" alone: what the flag's value can be, in place of CLI11's "1 required TEXT".
+std::string with_choices(const std::string& mismatch) {
+  const std::string flag = mismatch.substr(0, mismatch.find(':'));
+  if (mismatch.find("required") == std::string::npos) return mismatch;
+  for (const JobField& field : job_fields())
+    if (field.flag == flag)
+      return to_string(
+          {.message = fmt::format("{} has no value behind it", flag), .expected = field.help});
+  return mismatch;
+}
+
 }  // namespace
 
 Exit run_program(const std::vector<std::string>& arguments) {
@@ -102,6 +114,8 @@ Exit run_program(const std::vector<std::string>& arguments) {
     const std::vector<std::string> extras = app.remaining(true);
     if (extras.empty() || extras.front().starts_with('-')) throw UsageError(e.what());
     refuse_words(arguments, extras);
+  } catch (const CLI::ArgumentMismatch& e) {
+    throw UsageError(with_choices(e.what()));
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }

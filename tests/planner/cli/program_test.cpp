@@ -83,6 +83,13 @@ TEST(RunProgram, NamesTheNearestWord) {
   EXPECT_THAT(refusal({"fit", "mistral", "8xH100"}), HasSubstr("did you mean 'mistral-"));
 }
 
+TEST(RunProgram, SaysWhatAFlagWithoutAValueCanBe) {
+  EXPECT_THAT(refusal({"fit", "gpt2", "1xH100", "--checkpointing"}),
+              HasSubstr("--checkpointing has no value behind it"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "1xH100", "--checkpointing"}),
+              HasSubstr("none, selective or full"));
+}
+
 TEST(RunProgram, SaysWhatAFrameworkOrAPrecisionIsCalled) {
   const auto refused = [](const char* flag, const char* word) {
     return refusal({"fit", "gpt2", "8xH100", flag, word});
