@@ -26,6 +26,35 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+std::string digits_of(std::string_view name) {
+  std::string digits;
+  for (const char c : name)
+    if (is_digit(c)) digits += c;
+  return digits;
+}
+
+/// Whether `name` is left of `whole` when letters are taken out of it.
+bool shortens(std::string_view name, std::string_view whole) {
+  for (const char c : whole)
+    if (!name.empty() && name.front() == c) name.remove_prefix(1);
+  return name.empty();
+}
+
+/// The shortest candidate that `name`, which has digits, is short for: "adamw8" for "adamw_8bit".
+template <typename Strings>
+std::string written_out(std::string_view name, const Strings& candidates) {
+  constexpr std::size_t kShortest = 4;
+  const std::string digits = digits_of(name);
+  std::string_view best;
+  if (digits.empty() || name.size() < kShortest) return {};
+  for (const auto& candidate : candidates) {
+    if (!best.empty() && candidate.size() >= best.size()) continue;
+    if (digits_of(candidate) == digits && shortens(name, normalized(candidate))) best = candidate;
+  }
+  return std::string(best);
+}
+
+/// Of names equally near the one with the same first letter: B100 is rather B200 than V100.
 template <typename Strings>
 std::string nearest_of(std::string_view name, const Strings& candidates) {
   constexpr std::size_t kLongestName = 200;  // a longer one is no misspelling of a key
@@ -34,14 +63,22 @@ std::string nearest_of(std::string_view name, const Strings& candidates) {
   std::string_view best;
   std::size_t best_distance = static_cast<std::size_t>(-1);
   for (const auto& candidate : candidates) {
-    const std::size_t d = distance(wanted, normalized(candidate));
-    if (d < best_distance) {
+    const std::string known = normalized(candidate);
+    const std::size_t d = distance(wanted, known);
+    const auto begins_alike = [&](std::string_view other) {
+      return !wanted.empty() && !other.empty() && lower(other.front()) == wanted.front();
+    };
+    if (d < best_distance || (d == best_distance && begins_alike(known) && !begins_alike(best))) {
       best_distance = d;
       best = candidate;
     }
   }
   const std::size_t longest = std::max(wanted.size(), best.size());
-  return best_distance * 3 <= longest ? std::string(best) : std::string();
+  const bool is_near = best_distance * 3 <= longest;
+  // Digits tell versions and bits apart: a name that has others is the second choice.
+  if (!is_near || digits_of(best) != digits_of(wanted))
+    if (std::string whole = written_out(wanted, candidates); !whole.empty()) return whole;
+  return is_near ? std::string(best) : std::string();
 }
 
 bool parts_words(char c) {

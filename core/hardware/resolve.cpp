@@ -1,10 +1,13 @@
 #include "hardware/resolve.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "hardware/abilities.h"
@@ -48,16 +51,67 @@ void check_leading_count(std::string_view name, const HardwareCatalog& catalog) 
   }
 }
 
+/// Throws for 8H100 and 8-H100, where nothing says that the number counts.
+void check_bare_count(std::string_view name, std::string_view counts,
+                      const HardwareCatalog& catalog) {
+  const auto end = name.find_first_not_of("0123456789");
+  if (end == 0 || end == std::string_view::npos) return;
+  std::string_view gpu = name.substr(end);
+  while (gpu.starts_with('-')) gpu.remove_prefix(1);
+  if (!names_gpu(gpu, catalog)) return;
+  const std::string count(name.substr(0, end));
+  fail_cluster(fmt::format("no x between the count and the GPU in '{}'", name),
+               "the count, x and the GPU",
+               fmt::format("{}{}x{}", counts, count, choose_gpu(gpu, catalog).gpu->gpu.name));
+}
+
+/// GPUs of the catalogue whose names begin with the same letters, and those that have its number:
+/// "H20, H100, H200, H800" for H999, "RTX4090, RTX4090D" for 4090Ti.
+std::vector<std::string> related_gpus(std::string_view name, const HardwareCatalog& catalog) {
+  const auto part = [](std::string_view text, bool digits) {
+    const std::string plain = normalized(text);
+    const auto from = digits ? std::find_if(plain.begin(), plain.end(), is_digit) : plain.begin();
+    const auto end = std::find_if(from, plain.end(), [&](char c) { return is_digit(c) != digits; });
+    return std::string(from, end);
+  };
+  constexpr std::size_t kShortestNumber = 3;
+  const std::string letters = part(name, false), number = part(name, true);
+  std::vector<std::string> found;
+  for (const CatalogGpu& row : catalog.gpus) {
+    const bool alike = !letters.empty() && part(row.family, false) == letters;
+    const bool same = number.size() >= kShortestNumber && part(row.family, true) == number;
+    std::string family = row.family;
+    std::erase(family, ' ');
+    if ((alike || same) && std::ranges::find(found, family) == found.end())
+      found.push_back(std::move(family));
+  }
+  return found;
+}
+
+/// What to write for a GPU that no spelling is near to.
+std::string other_clusters(std::string_view name, const HardwareCatalog& catalog) {
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> related = related_gpus(name, catalog);
+  if (related.empty()) related.emplace_back("4xA100-40GB");
+  if (related.size() > kMost) related.resize(kMost);
+  return fmt::format(
+      "a GPU such as {}, an instance such as p4d.24xlarge, or the memory alone of a GPU that is "
+      "not known, such as 8x80GB",
+      fmt::join(related, ", "));
+}
+
 [[noreturn]] void fail_unknown(std::string_view name, std::string_view counts,
                                const HardwareCatalog& catalog) {
   check_trailing_count(name, catalog);
+  check_bare_count(name, counts, catalog);
   std::vector<std::string> candidates = gpu_spellings(catalog);
   if (nearest(name, std::span<const std::string>(candidates)).empty())
     check_leading_count(name, catalog);
   for (const Instance& row : catalog.instances) candidates.push_back(row.name);
   std::string near = nearest(name, std::span<const std::string>(candidates));
+  std::string expected = near.empty() ? other_clusters(name, catalog) : std::string(kClusterForms);
   if (!near.empty()) near = std::string(counts) + near;
-  fail_cluster(fmt::format("unknown GPU or instance '{}'", name), std::string(kClusterForms),
+  fail_cluster(fmt::format("unknown GPU or instance '{}'", name), std::move(expected),
                std::move(near));
 }
 

@@ -386,6 +386,13 @@ NormModule ModelBuilder::layer_norm(std::string_view name, std::int64_t width, b
   return m;
 }
 
+NormModule ModelBuilder::bare_norm(std::string_view name, std::int64_t width) {
+  NormModule m;
+  m.width = width;
+  m.module = add_module(name);
+  return m;
+}
+
 NormModule ModelBuilder::norm_of_heads(std::string_view name, std::int64_t heads,
                                        std::int64_t width) {
   NormModule m;

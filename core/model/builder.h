@@ -116,6 +116,8 @@ class ModelBuilder {
                            bool bias = false);
   NormModule rms_norm(std::string_view name, std::int64_t width);
   NormModule layer_norm(std::string_view name, std::int64_t width, bool bias = true);
+  /// Without parameters.
+  NormModule bare_norm(std::string_view name, std::int64_t width);
   /// A norm over heads whose weight has a row for each: [heads, width], no bias.
   NormModule norm_of_heads(std::string_view name, std::int64_t heads, std::int64_t width);
   /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".

@@ -84,6 +84,7 @@ constexpr std::array kPlans{
     PublishedPlan{"phi", {kPhi}},
     PublishedPlan{"phi3", {kPhi3, kFusedMlp}},
     PublishedPlan{"starcoder2", {kAttention, kStarcoder}},
+    PublishedPlan{"olmo", {kAttention, kMlp}},
     PublishedPlan{"olmo2", {kGatheredAttention, kMlp}},
     PublishedPlan{"glm4", {kAttention, kFusedMlp}},
     PublishedPlan{"gpt_neox", {kNeox}},

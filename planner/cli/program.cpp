@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/completion/candidates.h"
 #include "cli/spoken_flags.h"
 #include "cli/terminal.h"
+#include "job/fields.h"
 #include "json/given_texts.h"
 #include "load/catalog.h"
 #include "render/text_width.h"
@@ -37,6 +39,40 @@ std::string command_error(std::string_view asked) {
   return to_string({.message = fmt::format("unknown command '{}'", asked),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                     .nearest = is_question ? fmt::format("fit {}", asked) : near});
+}
+
+/// "fit gpt2 4 A100": one word too many. Throws for those; flags are refused before.
+[[noreturn]] void refuse_words(const std::vector<std::string>& arguments,
+                               const std::vector<std::string>& extras) {
+  const std::string& extra = extras.front();
+  const auto at = std::find(arguments.begin() + 1, arguments.end(), extra);
+  const std::string before = at == arguments.end() ? "" : *std::prev(at);
+  const auto counts = [](std::string_view word) {
+    return !word.empty() && word.find_first_not_of("0123456789xX") == std::string_view::npos &&
+           is_digit(word.front());
+  };
+  std::string near;
+  if (counts(before) && extras.size() <= 2) {
+    near = before;
+    if (is_digit(near.back())) near += 'x';
+    near += extras.back();
+  } else if (counts(extra) && extra.size() <= 3 && extras.size() == 1) {  // "H100 8"
+    near = fmt::format("{}x{}", extra, before);
+  }
+  throw UsageError(to_string({.message = fmt::format("'{}' is one word too many", extra),
+                              .expected = "one word, or quotes around what has blanks in it",
+                              .nearest = near}));
+}
+
+/// "--checkpointing" alone: what the flag's value can be, in place of CLI11's "1 required TEXT".
+std::string with_choices(const std::string& mismatch) {
+  const std::string flag = mismatch.substr(0, mismatch.find(':'));
+  if (mismatch.find("required") == std::string::npos) return mismatch;
+  for (const JobField& field : job_fields())
+    if (field.flag == flag)
+      return to_string(
+          {.message = fmt::format("{} has no value behind it", flag), .expected = field.help});
+  return mismatch;
 }
 
 }  // namespace
@@ -72,6 +108,14 @@ Exit run_program(const std::vector<std::string>& arguments) {
     app.exit(e, text, text);
     Output().write_text(text.str());
     return Exit::done;
+  } catch (const UnknownFlag& e) {
+    throw UsageError(e.what());
+  } catch (const CLI::ExtrasError& e) {
+    const std::vector<std::string> extras = app.remaining(true);
+    if (extras.empty() || extras.front().starts_with('-')) throw UsageError(e.what());
+    refuse_words(arguments, extras);
+  } catch (const CLI::ArgumentMismatch& e) {
+    throw UsageError(with_choices(e.what()));
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }

@@ -126,6 +126,26 @@ bool begins_with_words(std::string_view name, std::string_view begin) {
          (end == name.size() || !is_digit(name[end]) || !is_digit(begin.back()));
 }
 
+/// "gemma3-5b": the nearest of those that begin with its words but the last; "" where less than
+/// half of the letters are the same.
+std::string nearest_of_family(std::string_view own, std::span<const std::string_view> names) {
+  constexpr std::size_t kShortest = 3;
+  std::vector<std::string_view> words = words_of(own);
+  if (words.size() < 2) return "";
+  words.pop_back();
+  const std::string begin = normalized(joined(words));
+  if (begin.size() < kShortest) return "";
+  std::string_view best;
+  std::size_t least = normalized(own).size() / 2 + 1;
+  for (const std::string_view candidate : names) {
+    const std::size_t d = spelling_distance(own, candidate);
+    if (d >= least || !begins_with_words(candidate, begin)) continue;
+    least = d;
+    best = candidate;
+  }
+  return std::string(best);
+}
+
 }  // namespace
 
 std::string nearest_model(std::string_view name) {
@@ -149,6 +169,7 @@ std::string nearest_model(std::string_view name) {
         known.size() > 5 && begin.starts_with(known) && candidate.size() > base.size())
       base = candidate;
   if (!base.empty()) return std::string(base);
+  if (std::string kin = nearest_of_family(own, names); !kin.empty()) return kin;
   return nearest(own, std::span<const std::string_view>(names));
 }
 

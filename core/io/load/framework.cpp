@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "base/nearest.h"
 
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
@@ -13,6 +16,7 @@
 #include "load/options.h"
 #include "options/tables.h"
 #include "parallel/problem.h"
+#include "trainers/registry.h"
 
 namespace shardplan {
 namespace {
@@ -108,6 +112,48 @@ FrameworkKind usual_framework(std::int64_t world, const Json& said) {
   return usual;
 }
 
+/// "zero3", "deepspeed-zero2": the framework, with its stage in a key of its own.
+void refuse_stage_in_name(const ObjectReader& o, const std::string& said) {
+  const std::string plain = normalized(said);
+  if (plain.empty() || plain.back() < '0' || plain.back() > '3') return;
+  const std::string word = plain.substr(0, plain.size() - 1);
+  for (const FrameworkTraits* framework : all_frameworks()) {
+    if (!framework->has_zero || word.empty()) continue;
+    std::string name = word;
+    for (const std::string_view part : {"stage", "zero"})
+      if (name.ends_with(part)) name.resize(name.size() - part.size());
+    const std::vector<std::string_view> words = words_of(framework->spoken);
+    const bool named =
+        name == framework->name.get() || std::ranges::find(words, name) != words.end();
+    if (!named && !(name.empty() && word.starts_with("zero"))) continue;
+    o.fail("name", fmt::format("'{}' has the stage in it", said),
+           fmt::format("{0}, and zero_stage {1} (--framework {0} --zero-stage {1})",
+                       framework->name.get(), plain.back()));
+  }
+}
+
+/// "trl", "accelerate": what runs the steps, over one of the frameworks.
+void refuse_trainer(const ObjectReader& o, const std::string& said) {
+  for (const TrainerDescription* trainer : trainers()) {
+    const std::vector<std::string_view> words = words_of(trainer->spoken);
+    const auto is_said = [&](std::string_view word) {
+      return normalized(word) == normalized(said);
+    };
+    if (!is_said(trainer->name) && std::ranges::none_of(words, is_said)) continue;
+    o.fail("name", fmt::format("'{}' runs the steps of a framework", said),
+           fmt::format("trainer {0} (--trainer {0}), and the framework that it is run with",
+                       trainer->name));
+  }
+}
+
+void check_framework_name(ObjectReader& o) {
+  const OptionInfo& option = info_of(framework_name_table(), "name");
+  const auto said = o.text("name");
+  if (!said || find_choice(option.choices, *said) != nullptr) return;
+  refuse_stage_in_name(o, *said);
+  refuse_trainer(o, *said);
+}
+
 }  // namespace
 
 FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobContext& context,
@@ -121,6 +167,7 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
     value = &named;
   }
   ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("framework"));
+  check_framework_name(o);
   if (const auto kind = read_as<FrameworkKind>(o, info_of(framework_name_table(), "name"))) {
     read.framework.kind = *kind;
   } else {

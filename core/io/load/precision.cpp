@@ -28,10 +28,11 @@ Precision on_preset(ObjectReader& object, std::string_view preset) {
   return p;
 }
 
-/// Of those that cast: what `precision` itself cannot be.
+/// Of those that cast, or what several of them begin with ("fp8"): what `precision` cannot be.
 bool is_recipe(std::string_view name) {
-  return std::ranges::any_of(kProductRecipes, [&](const ProductRecipe& recipe) {
-    return recipe.cast != OperandCast::none && recipe.name == name;
+  return !name.empty() && std::ranges::any_of(kProductRecipes, [&](const ProductRecipe& recipe) {
+    return recipe.cast != OperandCast::none &&
+           (recipe.name == name || recipe.name.starts_with(std::string(name) + '-'));
   });
 }
 
@@ -76,12 +77,22 @@ namespace {
 /// "bf16", "float16": a type alone, in the way of the preset that would be taken without it.
 std::optional<std::string> preset_of_type(const Json& value, std::string_view fallback) {
   if (!value.is_string()) return std::nullopt;
-  const auto type = parse_dtype(value.get<std::string>());
+  const std::string said = value.get<std::string>();
+  const auto exact = parse_dtype(said);
+  const auto type = exact ? exact : parse_dtype(normalized(said));  // "bf-16", "FP16"
   if (!type) return std::nullopt;
   const std::string name(name_of(*type));
   const std::size_t dash = fallback.find('-');
   if (*type == DType::f32 || dash == std::string_view::npos) return name;
   return name + std::string(fallback.substr(dash));
+}
+
+/// The preset that "bf16-mixed" (Lightning) and "amp_bf16" (Composer) are names of, or "".
+std::string as_trainers_call_it(std::string_view said) {
+  const std::string plain = normalized(said);
+  if (plain.find("mixed") == std::string::npos && plain.find("amp") == std::string::npos) return {};
+  return plain.find("fp16") != std::string::npos || plain == "16mixed" ? "fp16-autocast"
+                                                                       : "bf16-autocast";
 }
 
 }  // namespace
@@ -114,8 +125,11 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
   if (const auto preset = preset_of_type(*value, fallback);
       preset && std::ranges::find(names, *preset) != names.end())
     return precision_preset(*preset);
-  const auto name = job.choice("precision", names);
-  return precision_preset(*name);
+  const auto name = value->is_string() ? as_trainers_call_it(value->get<std::string>()) : "";
+  if (!name.empty())
+    job.fail("precision", fmt::format("unknown value '{}'", value->get<std::string>()),
+             fmt::format("one of {}", fmt::join(names, ", ")), name);
+  return precision_preset(*job.choice("precision", names));
 }
 
 std::string_view on_this_gpu(std::string_view preset, const Gpu& gpu) {

@@ -21,6 +21,7 @@ struct DecoderLayer {
   FusedGatedMlp fused;
   std::optional<SparseMlp> sparse;
   LinearModule up, down;
+  std::optional<Xielu> learned;
   std::array<std::optional<NormModule>, 4> norms;  ///< by NormPlace
 };
 
@@ -66,6 +67,7 @@ void register_mlp(ModelBuilder& m, const DecoderDescription& d, bool sparse, Dec
     case MlpKind::plain:
       l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
       l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
+      if (d.learned_activation) l.learned = xielu(m, "mlp.act_fn");
       break;
   }
 }
@@ -188,7 +190,9 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     const bool whole = d.query_key_norm == QueryKeyNorm::whole;
     const auto projected = [&](const LinearModule& linear, const std::vector<NormModule>& norms) {
       const auto heads = [&](ValueId y) { return context.turned ? split_heads(g, y) : y; };
-      const ValueId y = whole ? apply(g, linear, x) : heads(apply(g, linear, x));
+      ValueId made = apply(g, linear, x);
+      if (d.clips_projections) made = g.map(OpKind::clamp, made);
+      const ValueId y = whole ? made : heads(made);
       const bool now = d.head_norms_at == HeadNormsAt::projection;
       const ValueId normal = now ? norm_heads(g, d, norms, y) : y;
       return whole ? heads(normal) : normal;
@@ -196,6 +200,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     q = projected(l.q, l.q_norms);
     k = projected(l.k, l.k_norms);
     v = apply(g, l.v, x);
+    if (d.clips_projections) v = g.map(OpKind::clamp, v);
   }
   turn_heads(g, d, l, context, q, k);
   if (context.boolean != kNone) g.shared_input(context.boolean, {1, Scale::scores, 2});
@@ -224,7 +229,8 @@ ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& 
       y = fused_gated_mlp(g, l.fused, d.activation, x);
       break;
     case MlpKind::plain:
-      y = apply(g, l.down, activate(g, d.activation, apply(g, l.up, x)));
+      y = apply(g, l.up, x);
+      y = apply(g, l.down, l.learned ? apply(g, *l.learned, y) : activate(g, d.activation, y));
       break;
   }
   g.set_tiled(false);

@@ -68,11 +68,12 @@ struct DecoderDescription {
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;
   bool score_softcap = false;
-  std::int64_t window = 0;        ///< of the sliding layers
-  std::vector<bool> sliding;      ///< by layer; empty: all of them, if there is a window
-  bool tables_by_window = false;  ///< sliding layers rotate by tables of their own (Gemma 3)
-  std::vector<bool> unturned;     ///< layers without rotary positions; empty: none
-  bool scales_queries = false;    ///< by a factor of each position (Ministral 3)
+  std::int64_t window = 0;         ///< of the sliding layers
+  std::vector<bool> sliding;       ///< by layer; empty: all of them, if there is a window
+  bool tables_by_window = false;   ///< sliding layers rotate by tables of their own (Gemma 3)
+  std::vector<bool> unturned;      ///< layers without rotary positions; empty: none
+  bool scales_queries = false;     ///< by a factor of each position (Ministral 3)
+  bool clips_projections = false;  ///< what q, k and v are made of is clamped (OLMo)
 
   // MLP.
   MlpKind mlp = MlpKind::gated;
@@ -81,6 +82,7 @@ struct DecoderDescription {
   std::optional<SparseMlpShape> sparse;  ///< in place of the MLP
   std::vector<bool> sparse_layers;       ///< by layer; empty: all of them
   Activation activation = Activation::silu;
+  bool learned_activation = false;  ///< in its place one that trains, of a plain MLP (Apertus)
 
   // The layer.
   NormKind norm = NormKind::rms;
@@ -138,6 +140,7 @@ std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim
 
 /// Families that others differ little from.
 DecoderDescription read_olmo2(const ModelConfig& config);
+DecoderDescription read_granite(const ModelConfig& config);
 DecoderDescription read_glm(const ModelConfig& config);
 DecoderDescription read_hunyuan(const ModelConfig& config);
 

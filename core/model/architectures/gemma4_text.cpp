@@ -1,6 +1,7 @@
 // The text model of Gemma 4 (models/gemma4, model_type "gemma4_text"): Gemma 3 with heads of
 // another width in layers that see everything, keys and values that later layers take over, an
-// embedding of its own for every layer, and in one checkpoint experts beside each MLP.
+// embedding of its own for every layer, and in one checkpoint experts beside each MLP. The text
+// model of the 12B (models/gemma4_unified, "gemma4_unified_text") has neither of the last two.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -29,7 +30,8 @@ struct Gemma4 {
   std::int64_t kv_heads, wide_kv_heads, head_dim, wide_head_dim;  ///< wide: where all is seen
   std::int64_t each = 0, each_vocab = 0;  ///< of the embedding for every layer
   std::int64_t experts = 0, top_k = 0, expert_ffn = 0;
-  bool bias, one_for_both, double_wide, softcap, tied, masked;
+  bool bias, one_for_both, double_wide, softcap, tied;
+  bool masked, masks_all;  ///< sliding layers, or all, are given a mask whatever the length
   double dropout;
   Activation activation;
   std::vector<int> kinds;  ///< by layer
@@ -74,7 +76,8 @@ std::vector<int> read_kinds(const ModelConfig& c, std::int64_t layers) {
   return kinds;
 }
 
-Gemma4 read_gemma4(const ModelConfig& c, const BuildOptions& options) {
+/// `unified`: the class of the 12B.
+Gemma4 read_gemma4(const ModelConfig& c, const BuildOptions& options, bool unified) {
   Gemma4 t{};
   t.hidden = c.count({"hidden_size"}, 2304);
   t.ffn = c.count({"intermediate_size"}, 9216);
@@ -94,8 +97,8 @@ Gemma4 read_gemma4(const ModelConfig& c, const BuildOptions& options) {
     c.fail("per_layer_config", "layers that differ otherwise are not supported",
            "global_head_dim and num_global_key_value_heads");
   t.vocab = c.count({"vocab_size"}, 262144);
-  t.window = c.count({"sliding_window"}, 512);
-  t.each = c.count_or_zero("hidden_size_per_layer_input", 256);
+  t.window = c.count({"sliding_window"}, unified ? 1024 : 512);
+  t.each = unified ? 0 : c.count_or_zero("hidden_size_per_layer_input", 256);
   t.each_vocab = c.count({"vocab_size_per_layer_input"}, 262144);
   t.bias = c.flag("attention_bias", false);
   t.double_wide = c.flag("use_double_wide_mlp", false);
@@ -104,11 +107,12 @@ Gemma4 read_gemma4(const ModelConfig& c, const BuildOptions& options) {
   t.dropout = c.number("attention_dropout", 0.0);
   t.activation = read_activation(c, "hidden_activation", "gelu_pytorch_tanh");
   t.masked = options.masked;
+  t.masks_all = options.masked && unified;
   t.kinds = read_kinds(c, t.layers);
   if (c.text("use_bidirectional_attention", "") == "all" && !options.counts_only)
     c.fail("use_bidirectional_attention", "attention of all tokens to all is not described",
            "vision, or null");
-  if (!c.flag("enable_moe_block", false)) return t;
+  if (unified || !c.flag("enable_moe_block", false)) return t;
   t.experts = c.count({"num_experts"}, 0);
   t.top_k = experts_per_token(c, "top_k_experts", 8, t.experts);
   t.expert_ffn = c.count({"moe_intermediate_size"}, 0);
@@ -260,7 +264,7 @@ Gemma4Context gemma4_context(ModelBuilder& m, const Gemma4& t, bool sees) {
                    .window = sees ? 0 : t.window,
                    .mask = share_causal_mask(m, context.kind)};
   context.tables = share_rotary(m, dim);
-  if (!sees && t.masked && context.kind == AttentionKind::sdpa) {
+  if ((sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa) {
     context.boolean = m.share("image_mask", {1, Scale::scores, 2});
     context.shape.window = 1;
   }
@@ -290,20 +294,26 @@ ValueId gemma4_norm(Graph& g, const NormModule& m, ValueId x) {
   return gemma4_norm(g, x, m.width, &m);
 }
 
-Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
-  const Gemma4 t = read_gemma4(c, options);
+namespace {
+
+ModelFacts gemma4_facts(const ModelConfig& c, const Gemma4& t, bool unified) {
+  return {.hidden = t.hidden,
+          .layers = t.layers,
+          .vocabulary = t.vocab,
+          .max_positions = c.count_or_zero("max_position_embeddings", unified ? 262144 : 131072),
+          .attention_heads = t.heads,
+          .key_value_heads = std::min(t.kv_heads, t.wide_kv_heads),
+          .undivided = true,
+          .cut_by_name = t.experts == 0,
+          .own_ring = true,
+          .lends = t.each > 0 || c.count_or_zero("num_kv_shared_layers", 0) > 0};
+}
+
+Model build_gemma4_layers(const ModelConfig& c, const BuildOptions& options, bool unified) {
+  const Gemma4 t = read_gemma4(c, options, unified);
   require_training(c, options, "layers that share keys and values");
   ModelBuilder m(options);
-  m.facts() = {.hidden = t.hidden,
-               .layers = t.layers,
-               .vocabulary = t.vocab,
-               .max_positions = c.count_or_zero("max_position_embeddings", 131072),
-               .attention_heads = t.heads,
-               .key_value_heads = std::min(t.kv_heads, t.wide_kv_heads),
-               .undivided = true,
-               .cut_by_name = t.experts == 0,
-               .own_ring = true,
-               .lends = t.each > 0 || c.count_or_zero("num_kv_shared_layers", 0) > 0};
+  m.facts() = gemma4_facts(c, t, unified);
   const auto words = m.embedding("model.embed_tokens", t.vocab, t.hidden);
   const std::vector<LayerRun> runs =
       layer_runs(t.layers, [&](std::int64_t i) { return t.kinds[static_cast<std::size_t>(i)]; });
@@ -326,7 +336,9 @@ Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
 
   const std::int32_t embedded = embed_each(m, t, each, words);
   Graph& e = m.begin_segment("embedding");
-  e.set_output(e.map(OpKind::scalar, apply(e, words, Scale::tokens)));
+  // Within the 12B places of images and sounds are looked up as padding: indices made of the input.
+  const Extent made = unified && options.inside ? Extent{1, Scale::tokens} : Extent{};
+  e.set_output(e.map(OpKind::scalar, apply(e, words, Scale::tokens, made)));
   std::array<Gemma4Context, 2> contexts{gemma4_context(m, t, false), gemma4_context(m, t, true)};
   const bool borrowed =
       std::any_of(t.kinds.begin(), t.kinds.end(), [](int kind) { return (kind & kBorrows) != 0; });
@@ -347,6 +359,16 @@ Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
   h.set_output(language_model_loss(h, head, gemma4_norm(h, norm, last),
                                    t.softcap ? LogitMap::softcap : LogitMap::none));
   return m.build();
+}
+
+}  // namespace
+
+Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
+  return build_gemma4_layers(c, options, false);
+}
+
+Model build_gemma4_unified_text(const ModelConfig& c, const BuildOptions& options) {
+  return build_gemma4_layers(c, options, true);
 }
 
 }  // namespace shardplan

@@ -1,11 +1,11 @@
-// Granite 3 and 4 dense (models/granite): Llama with numbers that multiply embeddings, residuals
+// Granite 3 (models/granite): Llama with numbers that multiply embeddings, residuals
 // and logits.
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"
 
 namespace shardplan {
 
-Model build_granite(const ModelConfig& config, const BuildOptions& options) {
+DecoderDescription read_granite(const ModelConfig& config) {
   DecoderDescription d = read_decoder(
       config,
       {.hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32, .vocab = 32000, .positions = 2048});
@@ -14,7 +14,11 @@ Model build_granite(const ModelConfig& config, const BuildOptions& options) {
   d.scaled_embedding = true;
   d.scales_residuals = true;
   d.logits = LogitMap::scale;
-  return build_decoder(d, options);
+  return d;
+}
+
+Model build_granite(const ModelConfig& config, const BuildOptions& options) {
+  return build_decoder(read_granite(config), options);
 }
 
 }  // namespace shardplan

@@ -101,6 +101,35 @@ ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up) {
   return g.map(OpKind::mul, activate(g, activation, gate), up);
 }
 
+Xielu xielu(ModelBuilder& m, std::string_view name) {
+  Xielu a;
+  a.positive = m.tensor(std::string(name) + ".alpha_p", {1}, ParameterKind::other);
+  a.negative = m.tensor(std::string(name) + ".alpha_n", {1}, ParameterKind::other);
+  a.module = m.owner(a.positive);
+  return a;
+}
+
+/// where(x > 0, p·x·x + b·x, (expm1(min(x, ε)) - x)·n + b·x), where b and ε are buffers.
+ValueId apply(Graph& g, const Xielu& a, ValueId x) {
+  const auto factor = [&](ParameterId id) {
+    Op op{OpKind::parameter};
+    op.module = a.module;
+    op.weight = id;
+    return g.map(OpKind::softplus, g.op(op, {1, Scale::one}));
+  };
+  const ValueId p = factor(a.positive), n = g.map(OpKind::scalar, factor(a.negative));
+  const ValueId square = g.map(OpKind::mul, g.map(OpKind::mul, x, p), x);
+  const ValueId above = g.map(OpKind::add, square, g.map(OpKind::scalar, x));
+  const ValueId grown = g.map(OpKind::exponential, g.map(OpKind::clamp, x));
+  const ValueId scaled = g.map(OpKind::mul, g.map(OpKind::add, grown, x), n);
+  const ValueId below = g.map(OpKind::add, scaled, g.map(OpKind::scalar, x));
+  Op choice{OpKind::masked, {above, below, kNone}};
+  choice.side = g.value(x).extent;
+  const ValueId y = g.op(choice, g.value(x).extent);
+  g.hold(x, y);
+  return y;
+}
+
 /// A number is added by an OpKind::add of one input, whose gradient is the result's own; times a
 /// number makes a new one (OpKind::scalar).
 ValueId activate(Graph& g, Activation activation, ValueId x) {

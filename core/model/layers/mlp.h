@@ -54,6 +54,16 @@ ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up);
 
 ValueId activate(Graph& g, Activation activation, ValueId x);
 
+/// An activation with two numbers that train (transformers' XIELUActivation, without the package
+/// that has a kernel for it).
+struct Xielu {
+  ModuleId module = kNone;
+  ParameterId positive = kNone, negative = kNone;
+};
+/// Registers name.alpha_p and name.alpha_n.
+Xielu xielu(ModelBuilder& m, std::string_view name);
+ValueId apply(Graph& g, const Xielu& a, ValueId x);
+
 /// down(activation(gate(x)) · up(x)).
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x);
 /// down(activation(up(x))).

@@ -67,9 +67,10 @@ ValueId one_plus_norm(Graph& g, const NormModule& m, ValueId x) {
   return out;
 }
 
-/// Liger has none for Cohere's and Nemotron's norms.
+/// Liger has none for Cohere's, Nemotron's and OLMo's norms.
 const FusedKernel* kernel_of(const Graph& g, NormKind kind) {
-  if (kind == NormKind::cohere || kind == NormKind::layer_one_plus) return nullptr;
+  if (kind == NormKind::cohere || kind == NormKind::layer_one_plus || kind == NormKind::layer_bare)
+    return nullptr;
   return g.fused(kind == NormKind::layer ? KernelName::layer_norm : KernelName::rms_norm);
 }
 
@@ -77,6 +78,7 @@ const FusedKernel* kernel_of(const Graph& g, NormKind kind) {
 
 NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
                          std::int64_t width) {
+  if (kind == NormKind::layer_bare) return m.bare_norm(name, width);
   const bool centred = kind == NormKind::layer || kind == NormKind::layer_one_plus;
   return centred ? m.layer_norm(name, width) : m.rms_norm(name, width);
 }
@@ -106,6 +108,8 @@ ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueI
       return cohere_norm(g, m, x, all);
     case NormKind::layer_one_plus:
       return one_plus_norm(g, m, x);
+    case NormKind::layer_bare:
+      return g.map(OpKind::to_like, layer_norm(g, m, g.map(OpKind::to_f32, x)), x);
     case NormKind::layer:
       break;
   }

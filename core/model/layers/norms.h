@@ -10,6 +10,7 @@ enum class NormKind : std::uint8_t {
   rms_wide,        ///< Olmo2RMSNorm: the weight multiplies in fp32
   gemma,           ///< GemmaRMSNorm: 1 + weight, in fp32
   layer,           ///< torch.nn.LayerNorm
+  layer_bare,      ///< OlmoLayerNorm: without parameters, in fp32
   layer_one_plus,  ///< NemotronLayerNorm1P: 1 + weight, in the type of products
   cohere,  ///< CohereLayerNorm: mean and variance in separate operations, fp32 weight, no bias
 };

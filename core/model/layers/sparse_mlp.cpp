@@ -49,6 +49,10 @@ Routing route(Graph& g, const SparseMlp& m, ValueId x) {
       r.logits = apply(g, m.router, x);
       r.weights = g.map(OpKind::sigmoid, g.map(OpKind::to_f32, r.logits));
       break;
+    case RouterScore::sigmoid_as_made:
+      r.logits = apply(g, m.router, x);
+      r.weights = g.map(OpKind::sigmoid, r.logits);
+      break;
     case RouterScore::sparse_mixer:
       r.logits = apply(g, m.router, s.jitters ? jittered(g, x) : x);
       r.weights = mixed_weights(g, r.logits);

@@ -13,6 +13,7 @@ enum class RouterScore : std::uint8_t {
   softmax,            ///< over all experts in fp32, the weights cast to the logits' type (OLMoE)
   softmax_of_chosen,  ///< in fp32 over the chosen experts only (Granite)
   sigmoid,            ///< of logits upcast to fp32 (MiniMax M2)
+  sigmoid_as_made,    ///< of logits in their own type (LFM2)
   sigmoid_f32,        ///< of logits multiplied in fp32 (DeepSeek V3, GLM 4.5)
   softmax_f32,        ///< over all experts, of logits multiplied in fp32; divided by a sum that is
                       ///< not less than a number (ERNIE 4.5)

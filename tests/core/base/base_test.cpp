@@ -35,6 +35,18 @@ TEST(Nearest, FindsMisspellingsAndStaysSilentOtherwise) {
   EXPECT_EQ(nearest("banana", kNames), "");
 }
 
+/// Digits are bits and versions: a name that has others is the second choice.
+TEST(Nearest, FindsWhatANameWithDigitsIsShortFor) {
+  const std::vector<std::string> names{"adamw", "adamw_8bit", "paged_adamw_8bit", "adamw_4bit"};
+  EXPECT_EQ(nearest("adamw8", names), "adamw_8bit");
+  EXPECT_EQ(nearest("adam-8", names), "adamw_8bit");
+  EXPECT_EQ(nearest("paged_adamw8", names), "paged_adamw_8bit");
+  EXPECT_EQ(nearest("adamw4", names), "adamw_4bit");
+  EXPECT_EQ(nearest("adamw2", names), "adamw");
+  const std::vector<std::string> gpus{"V100", "B200"};
+  EXPECT_EQ(nearest("B100", gpus), "B200") << "as near as V100, and of the same letter";
+}
+
 TEST(Nearest, FindsNamesThatHaveAWord) {
   const std::vector<std::string> names{
       "micro_batch", "tensor-parallel-size", "tensor-parallel", "async-tensor",

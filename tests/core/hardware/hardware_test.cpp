@@ -219,6 +219,15 @@ TEST(GenericGpu, NeedsAUnitAndASensibleSize) {
   EXPECT_THAT(error_of("4x22.5GB"), HasSubstr("not a whole number of GB"));
 }
 
+TEST(GpuName, UnknownOnesAreToldWhatElseToWrite) {
+  EXPECT_THAT(error_of("8xH999"), AllOf(HasSubstr("H100"), HasSubstr("H200"),
+                                        HasSubstr("the memory alone"), Not(HasSubstr("A100"))));
+  EXPECT_THAT(error_of("8x4090Ti"), HasSubstr("a GPU such as RTX4090"));
+  for (const char* text : {"8H100", "8-H100", "8 H100"})
+    EXPECT_THAT(error_of(text), HasSubstr("did you mean '8xH100-SXM5-80GB'?")) << text;
+  EXPECT_THAT(error_of("2x8H100"), HasSubstr("did you mean '2x8xH100-SXM5-80GB'?"));
+}
+
 TEST(InstanceName, EveryInstanceResolvesByItsOwnNameAndAliases) {
   for (const Instance& row : catalog().instances) {
     const Cluster one = resolve(row.name);

@@ -164,6 +164,11 @@ TEST(Catalog, WordsForTuningAndStorageDoNotMatter) {
 TEST(Catalog, TheNearestNameIsOffered) {
   EXPECT_EQ(nearest_model("lama-2-7b"), "llama-2-7b");
   EXPECT_EQ(nearest_model("zzzzzzzzzzzzzz"), "");
+  EXPECT_EQ(nearest_model("gemma3-5b").substr(0, 8), "gemma-3-") << "no gemma-2b";
+  EXPECT_EQ(nearest_model("Llama-3-80B").substr(0, 8), "llama-3-") << "no llama-30b";
+  EXPECT_EQ(nearest_model("deepseek-r1-8b"), "deepseek-r1-distill-llama-8b");
+  EXPECT_EQ(nearest_model("qwen-image-edit-plus"), "");
+  EXPECT_EQ(nearest_model("nvidia"), "") << "a maker alone";
 }
 
 TEST(Catalog, WeightsOfFewBitsAreNotTheModelButItIsOffered) {

@@ -75,9 +75,34 @@ TEST(RunProgram, NamesTheNearestWord) {
   EXPECT_THAT(refusal({"fit", "gpt2", "8xH100", "--tensor", "2"}),
               HasSubstr("'--tensor-parallel'?"));
   EXPECT_THAT(refusal({"fit", "8xH100", "gpt2"}), HasSubstr("the model first: gpt2 8xH100"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "4", "A100"}), HasSubstr("did you mean '4xA100'?"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "4", "x", "A100"}), HasSubstr("did you mean '4xA100'?"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "H100", "8"}), HasSubstr("did you mean '8xH100'?"));
   EXPECT_THAT(refusal({"fit", "llama3", "8xH100"}), HasSubstr("did you mean 'llama-3"));
   EXPECT_THAT(refusal({"fit", "Llama-3.1-8B-Instrct", "8xH100"}), HasSubstr("'llama-3.1-8b'?"));
   EXPECT_THAT(refusal({"fit", "mistral", "8xH100"}), HasSubstr("did you mean 'mistral-"));
+}
+
+TEST(RunProgram, SaysWhatAFlagWithoutAValueCanBe) {
+  EXPECT_THAT(refusal({"fit", "gpt2", "1xH100", "--checkpointing"}),
+              HasSubstr("--checkpointing has no value behind it"));
+  EXPECT_THAT(refusal({"fit", "gpt2", "1xH100", "--checkpointing"}),
+              HasSubstr("none, selective or full"));
+}
+
+TEST(RunProgram, SaysWhatAFrameworkOrAPrecisionIsCalled) {
+  const auto refused = [](const char* flag, const char* word) {
+    return refusal({"fit", "gpt2", "8xH100", flag, word});
+  };
+  for (const char* word : {"zero2", "ZeRO-2", "deepspeed-zero2", "ds2"})
+    EXPECT_THAT(refused("--framework", word), HasSubstr("--framework deepspeed --zero-stage 2"))
+        << word;
+  EXPECT_THAT(refused("--framework", "fsdp3"), HasSubstr("did you mean 'fsdp2'?"));
+  EXPECT_THAT(refused("--framework", "huggingface"), HasSubstr("--trainer hf_trainer"));
+  EXPECT_THAT(refused("--precision", "bf16-mixed"), HasSubstr("did you mean 'bf16-autocast'?"));
+  EXPECT_THAT(refused("--precision", "16-mixed"), HasSubstr("did you mean 'fp16-autocast'?"));
+  EXPECT_THAT(refused("--precision", "fp8"), HasSubstr("precision.linear (--linear)"));
+  EXPECT_EQ(refused("--precision", "bf-16"), "") << "as bf16";
 }
 
 /// Nobody knows what the host of a single card has.

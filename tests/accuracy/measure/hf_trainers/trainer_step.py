@@ -193,8 +193,9 @@ def _samples(config, work):
     if work.get("images"):
         return {"train_dataset": RandomImages(config, work), "data_collator": collate}
     # Gemma 3n embeds no token of images and sounds in its layers.
-    known = getattr(config, "vocab_size_per_layer_input", config.vocab_size)
-    return {"train_dataset": RandomTokens(min(known, config.vocab_size), work["sequence_length"])}
+    words = config if hasattr(config, "vocab_size") else config.get_text_config()
+    known = getattr(words, "vocab_size_per_layer_input", words.vocab_size)
+    return {"train_dataset": RandomTokens(min(known, words.vocab_size), work["sequence_length"])}
 
 
 def timing_of(meter):

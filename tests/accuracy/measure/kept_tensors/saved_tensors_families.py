@@ -43,6 +43,10 @@ GEMMA4 = {
     **LLAMA_LIKE, "global_head_dim": 64, "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 0,
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
 }
+GEMMA4_UNIFIED = {
+    **LLAMA_LIKE, "global_head_dim": 64,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+}
 GEMMA3N = {
     **LLAMA_LIKE, "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 16, "laurel_rank": 8,
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
@@ -134,6 +138,14 @@ CASES = {
     "gemma4-experts": {"model_type": "gemma4_text", **GEMMA4, "sliding_window": 16, "attention_k_eq_v": True,
                        "num_global_key_value_heads": 1, "enable_moe_block": True, "num_experts": 8,
                        "top_k_experts": 2, "moe_intermediate_size": 96, "final_logit_softcapping": 30.0},
+    "gemma4_unified_text": {"model_type": "gemma4_unified_text", **GEMMA4_UNIFIED, "sliding_window": 16,
+                            "num_global_key_value_heads": 1, "attention_k_eq_v": True, "final_logit_softcapping": 30.0},
+    "gemma4_unified_text-plain": {"model_type": "gemma4_unified_text", **GEMMA4_UNIFIED},
+    "gemma4_unified": {"model_type": "gemma4_unified", "architectures": ["Gemma4UnifiedForConditionalGeneration"],
+                       "text_config": {"model_type": "gemma4_unified_text", **GEMMA4_UNIFIED},
+                       "vision_config": {"model_type": "gemma4_unified_vision", "patch_size": 2, "mm_embed_dim": 64,
+                                         "mm_posemb_size": 8, "output_proj_dims": 64},
+                       "audio_config": {"model_type": "gemma4_unified_audio", "audio_embed_dim": 32}},
     "gemma3n": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 0},
     "gemma3n-shared": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 2, "sliding_window": 16,
                        "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
@@ -157,6 +169,19 @@ CASES = {
                      "architectures": ["MptForSequenceClassification"]},
     "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2},
+    "granitemoeshared": {"model_type": "granitemoeshared", **LLAMA_LIKE, "num_local_experts": 8,
+                         "num_experts_per_tok": 2, "shared_intermediate_size": 160},
+    "granitemoeshared-alone": {"model_type": "granitemoeshared", **LLAMA_LIKE, "num_local_experts": 8,
+                               "num_experts_per_tok": 2},
+    "apertus": {"model_type": "apertus", **LLAMA_LIKE},
+    "apertus-relu2": {"model_type": "apertus", **LLAMA_LIKE, "hidden_act": "relu2", "tie_word_embeddings": True},
+    "cwm": {"model_type": "cwm", **LLAMA_LIKE, "sliding_window": 16},
+    "cwm-long": {"model_type": "cwm", **LLAMA_LIKE, "mlp_bias": True, "tie_word_embeddings": True},
+    "hyperclovax": {"model_type": "hyperclovax", **LLAMA_LIKE},
+    "hyperclovax-before": {"model_type": "hyperclovax", **LLAMA_LIKE, "use_post_norm": False, "attention_bias": True},
+    "jais2": {"model_type": "jais2", **LLAMA_LIKE},
+    "olmo": {"model_type": "olmo", **LLAMA_LIKE},
+    "olmo-clipped": {"model_type": "olmo", **LLAMA_LIKE, "clip_qkv": 8.0, "tie_word_embeddings": True},
 }
 
 

@@ -40,6 +40,10 @@ NEMOTRON_H = {
     "mamba_head_dim": 32, "n_groups": 2, "ssm_state_size": 16, "chunk_size": 64, "n_routed_experts": 8,
     "num_experts_per_tok": 2, "moe_intermediate_size": 96, "moe_shared_expert_intermediate_size": 160,
 }
+GRANITE4 = {
+    **TEXT, "layer_types": ["mamba", "attention", "mamba"], "mamba_n_heads": 8, "mamba_n_groups": 1, "mamba_d_state": 16,
+    "mamba_chunk_size": 64, "shared_intermediate_size": 160,
+}
 CASES = {
     "mamba": {"model_type": "mamba", **MAMBA, "num_hidden_layers": 2, "state_size": 8, "time_step_rank": 8},
     "mamba-bias": {"model_type": "mamba", **MAMBA, "state_size": 8, "time_step_rank": 8, "residual_in_fp32": False,
@@ -58,6 +62,18 @@ CASES = {
     "lfm2": {"model_type": "lfm2", **TEXT, "layer_types": ["conv", "full_attention", "conv"]},
     "lfm2-bias": {"model_type": "lfm2", **TEXT, "layer_types": ["conv", "conv", "full_attention"], "conv_bias": True,
                   "tie_word_embeddings": False},
+    "lfm2_moe": {"model_type": "lfm2_moe", **TEXT, "layer_types": ["conv", "full_attention", "conv"],
+                 "num_dense_layers": 1, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96},
+    "lfm2_moe-plain": {"model_type": "lfm2_moe", **TEXT, "layer_types": ["conv", "conv", "full_attention"],
+                       "num_dense_layers": 0, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96,
+                       "use_expert_bias": False, "norm_topk_prob": False, "tie_word_embeddings": False},
+    "granitemoehybrid": {"model_type": "granitemoehybrid", **GRANITE4, "num_local_experts": 8,
+                         "num_experts_per_tok": 2},
+    "granitemoehybrid-rope": {"model_type": "granitemoehybrid", **GRANITE4, "num_local_experts": 0,
+                              "position_embedding_type": "rope", "mamba_proj_bias": True, "mamba_n_groups": 2},
+    "granitemoehybrid-dense": {"model_type": "granitemoehybrid", **GRANITE4, "num_local_experts": 0,
+                               "layer_types": ["attention"] * 3, "position_embedding_type": "rope",
+                               "tie_word_embeddings": True},
     "qwen3_next": {"model_type": "qwen3_next", **DELTA, **EXPERTS, "mlp_only_layers": [0]},
     "qwen3_next-groups": {"model_type": "qwen3_next", **DELTA, **EXPERTS, "linear_num_key_heads": 2,
                           "mlp_only_layers": [0, 1, 2]},
