@@ -9,7 +9,7 @@ namespace {
 /// Dense peak of the type that matrix products run in.
 double peak_flops(const Plan& plan) {
   const GpuPeaks peaks =
-      peaks_of(plan.cluster.gpu, plan.precision.compute, plan.multiplies_in_tf32());
+      datasheet_peaks(plan.cluster.gpu, plan.precision.compute, plan.multiplies_in_tf32());
   const double tensor = tensor_peak(plan.precision.compute, peaks);
   return tensor > 0 ? tensor : peaks.fp32;
 }

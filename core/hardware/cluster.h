@@ -87,6 +87,7 @@ struct ListPrice {
   /// GPUs of the machine, and how many of them the price was taken for: a part of a machine is
   /// priced at its share.
   std::int64_t gpus = 1, of_gpus = 1;
+  double network = 0;        ///< of the machine per GPU, bytes/s; 0: not known
   bool same_machine = true;  ///< the cluster is made of it; else it only has the same GPUs
 };
 

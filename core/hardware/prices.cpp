@@ -24,7 +24,9 @@ std::optional<ListPrice> list_price_of(std::string_view gpu, std::int64_t gpus,
   const auto order = [&](const ListPrice& p) { return std::tuple(p.gpus != gpus, p.on_demand); };
   for (const Instance& row : catalog.instances) {
     if (row.gpu != gpu || !row.price) continue;
-    const ListPrice price = share_of(*row.price, gpus);
+    ListPrice price = share_of(*row.price, gpus);
+    if (const auto network = row.gpu_network ? row.gpu_network : row.network)
+      price.network = *network / static_cast<double>(row.gpus);
     if (!best || order(price) < order(*best)) best = price;
   }
   return best;

@@ -173,6 +173,11 @@ class Checker {
       return say(
           "{} stages do not divide the {} blocks with the embedding and the head as one each",
           chunks, blocks);
+    if ((blocks + 2) % chunks == 0)
+      return say(
+          "{} stages do not divide the {} blocks; with the embedding and the head as one each "
+          "(balance blocks_and_ends) they do",
+          chunks, blocks);
     return say("{} stages do not divide the {} blocks", chunks, blocks);
   }
 

@@ -41,13 +41,6 @@ GpuPeaks slower(GpuPeaks peaks, double share) {
   return peaks;
 }
 
-/// Cards whose chip is also built with more power cannot hold its clock through one product after
-/// another (Gpu::full_watts): the clock is as the 2/3 power of what is there.
-GpuPeaks held(const Gpu& gpu, DType compute) {
-  const double power = gpu.tdp_watts && gpu.full_watts ? *gpu.tdp_watts / *gpu.full_watts : 1;
-  return slower(peaks_of(gpu, compute), std::min(1.0, std::pow(power, 2.0 / 3)));
-}
-
 /// The plan of one GPU of the engine: its share of the layers, a token of each sequence.
 Plan plan_of_engine(const Plan& plan) {
   Plan own = engine_share(plan, *plan.workload.generation.engine);
@@ -156,7 +149,7 @@ ServedNetwork::ServedNetwork(const Model& model, const Plan& plan, const TimeRat
     : plan_(plan_of_engine(plan)),
       share_(model, plan_),
       rates_(without_pauses(rates)),
-      peaks_(held(plan.cluster.gpu, plan.precision.compute)) {}
+      peaks_(peaks_of(plan.cluster.gpu, plan.precision.compute)) {}
 
 ModelRun ServedNetwork::run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const {
   Plan plan = plan_;

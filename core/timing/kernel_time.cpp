@@ -1,6 +1,7 @@
 #include "timing/kernel_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "timing/product_time.h"
 
@@ -34,34 +35,41 @@ double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates
   return r.seconds + slower * flops / rate;
 }
 
-/// The datasheet's rate, or less: the shares of it that products take were fitted on an H200, of
-/// fp8 on an H100, of whose best products the catalogue has these. Where the best that somebody
-/// measured on a GPU is a smaller share (MI300X: 51 %), its products are slower by as much. A
-/// format that nobody measured is as the 16-bit one (MI300X: arXiv 2510.27583, about 45 % in fp8,
-/// bf16, fp16).
+/// What is reached of the datasheet's rate: the shares of it that products take were fitted on an
+/// H200, of fp8 on an H100, of whose best products the catalogue has these. Where the best that
+/// somebody measured on a GPU is a smaller share (MI300X: 51 %), its products are slower by as
+/// much. A format that nobody measured is as the 16-bit one (MI300X: arXiv 2510.27583, about 45 %
+/// in fp8, bf16, fp16).
 double reached(const Gpu& gpu, PeakRate rate) {
   constexpr double kHalf = 794.5 / 989.5, kFp8 = 1402.6 / 1979.0;
-  const double peak = gpu.peak[rate].value_or(0);
   const auto share = [&](PeakRate of, double best) {
     if (!gpu.achievable[of] || !gpu.peak[of]) return 1.0;
     return std::min(1.0, *gpu.achievable[of] / *gpu.peak[of] / best);
   };
-  if (rate == PeakRate::fp8 && gpu.achievable[rate]) return peak * share(rate, kFp8);
-  return peak * share(PeakRate::bf16, kHalf);
+  if (rate == PeakRate::fp8 && gpu.achievable[rate]) return share(rate, kFp8);
+  return share(PeakRate::bf16, kHalf);
+}
+
+/// Cards whose chip is also built with more power cannot hold its clock through one product after
+/// another (Gpu::full_watts): the clock is as the 2/3 power of what is there.
+double held_clock(const Gpu& gpu) {
+  const double power = gpu.tdp_watts && gpu.full_watts ? *gpu.tdp_watts / *gpu.full_watts : 1;
+  return std::min(1.0, std::pow(power, 2.0 / 3));
 }
 
 }  // namespace
 
-GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32) {
+GpuPeaks datasheet_peaks(const Gpu& gpu, DType compute, bool tf32) {
   GpuPeaks peaks;
-  peaks.fp32 = gpu.peak[PeakRate::fp32].value_or(0);
+  const auto peak = [&](PeakRate rate) { return gpu.peak[rate].value_or(0); };
+  peaks.fp32 = peak(PeakRate::fp32);
   const GpuAbilities& can = gpu.abilities;
   const DType narrow = is_half(compute) ? compute : DType::bf16;
-  peaks.half = reached(gpu, *format_of(narrow).rate);
-  peaks.tf32 = tf32 ? reached(gpu, PeakRate::tf32) : 0;
-  peaks.fp8 = reached(gpu, PeakRate::fp8);
-  peaks.fp4 = gpu.peak[PeakRate::fp4].value_or(0);
-  peaks.int8 = gpu.peak[PeakRate::int8].value_or(0);
+  peaks.half = peak(*format_of(narrow).rate);
+  peaks.tf32 = tf32 ? peak(PeakRate::tf32) : 0;
+  peaks.fp8 = peak(PeakRate::fp8);
+  peaks.fp4 = peak(PeakRate::fp4);
+  peaks.int8 = peak(PeakRate::int8);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   peaks.slots =
       peaks.fp32 * static_cast<double>(can.issue_lanes) / static_cast<double>(can.fp32_lanes);
@@ -69,6 +77,18 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32) {
   peaks.unaligned_batches = can.unaligned_batched_products;
   peaks.multiprocessors =
       static_cast<double>(gpu.multiprocessors.value_or(kTypicalMultiprocessors));
+  return peaks;
+}
+
+GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32) {
+  GpuPeaks peaks = datasheet_peaks(gpu, compute, tf32);
+  const DType narrow = is_half(compute) ? compute : DType::bf16;
+  const double clock = held_clock(gpu);
+  peaks.half *= clock * reached(gpu, *format_of(narrow).rate);
+  peaks.tf32 *= clock * reached(gpu, PeakRate::tf32);
+  peaks.fp8 *= clock * reached(gpu, PeakRate::fp8);
+  peaks.fp4 *= clock;
+  peaks.int8 *= clock;
   return peaks;
 }
 

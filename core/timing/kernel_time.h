@@ -29,7 +29,12 @@ struct GpuPeaks {
   /// Ampere BLOOM's runs say that they did not (docs/explanation/pipeline.md).
   bool unaligned_batches = true;
 };
-/// `tf32`: whether fp32 products may go to tensor cores.
+/// What the datasheet says, which bounds and utilizations are measured by. `tf32`: whether fp32
+/// products may go to tensor cores.
+GpuPeaks datasheet_peaks(const Gpu& gpu, DType compute, bool tf32 = false);
+
+/// What kernels' shares are of: less than the datasheet's where a GPU is known to reach less, or
+/// has too little power to hold the clock.
 GpuPeaks peaks_of(const Gpu& gpu, DType compute, bool tf32 = false);
 
 /// All of the kernel's calls.

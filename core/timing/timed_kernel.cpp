@@ -106,11 +106,12 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
 void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeRates& rates,
                   std::vector<TimedKernel>& timed) {
   assert(timed.size() <= kernels.size());
-  const GpuPeaks peaks =
-      peaks_of(plan.cluster.gpu, plan.precision.compute, plan.multiplies_in_tf32());
+  const Gpu& gpu = plan.cluster.gpu;
+  const GpuPeaks peaks = peaks_of(gpu, plan.precision.compute, plan.multiplies_in_tf32());
+  const GpuPeaks most = datasheet_peaks(gpu, plan.precision.compute, plan.multiplies_in_tf32());
   timed.reserve(kernels.size());
   for (const Kernel& k : kernels.subspan(timed.size()))
-    timed.push_back({sequence_of(k, peaks, rates, plan), ideal_seconds(k, peaks), flops_of(k)});
+    timed.push_back({sequence_of(k, peaks, rates, plan), ideal_seconds(k, most), flops_of(k)});
 }
 
 }  // namespace shardplan

@@ -137,6 +137,7 @@ void Shell::run_inner_script() {
     inner.depth_ = depth_ + 1;
     inner.line_ = words_[i + 2].line;
     inner.variables_ = variables_;
+    inner.assigned_ = assigned_;
     for (Command& command : inner.parse()) commands_.push_back(std::move(command));
     words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i), words_.end());
     return;

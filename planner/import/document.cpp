@@ -256,7 +256,12 @@ void read_command(std::vector<Document>& documents, const Command& command,
 
 std::vector<Document> parse_commands(std::string_view text, const std::string& file) {
   std::vector<Document> documents;
-  for (const Command& command : parse_shell(text)) {
+  std::vector<Command> commands = parse_shell(text);
+  // `echo $CMD` shows what runs further down, with more of its environment.
+  std::stable_partition(commands.begin(), commands.end(), [](const Command& c) {
+    return c.words.empty() || c.words.front().text != "echo";
+  });
+  for (const Command& command : commands) {
     for (const Word& word : command.words)  // sh -c "torchrun train.py --flags"
       if ((word.text.find(".py ") != word.text.npos || word.text.find(" -m ") != word.text.npos) &&
           word.text.find(" --") != word.text.npos)

@@ -33,6 +33,12 @@ void Finisher::take_batch() {
     each = std::min(each, std::max<std::int64_t>(1, (*recipe_.global_batch + ranks - 1) / ranks));
     fill_budget(each, whole);
     set_field(recipe_.job, "/workload/micro_batch", each);
+    if (each < whole)
+      recipe_.note({.kind = Note::Kind::assumed,
+                    .key = "micro-batch",
+                    .field = fmt::format("workload.micro_batch: {}", each),
+                    .reason = fmt::format("{} sequences a step leave each of {} ranks no more",
+                                          *recipe_.global_batch, ranks)});
   }
   const std::int64_t at_once = ranks * each;
   if (recipe_.generated)

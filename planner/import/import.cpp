@@ -49,6 +49,18 @@ const Kind& asked_kind(const std::string& name) {
                     .nearest = nearest(name, std::span<const std::string>(names))});
 }
 
+/// What a script sets around its program and a step's time depends on.
+void take_environment(const Document& d, Recipe& recipe) {
+  constexpr const char* kBlocking = "environment.CUDA_LAUNCH_BLOCKING";
+  const Json* blocking = value_below(d.value, kBlocking);
+  if (!d.is_command() || blocking == nullptr || *blocking != 1) return;
+  recipe.set_default("/launch_blocking", true);
+  recipe.note({.kind = Note::Kind::took,
+               .file = d.file,
+               .key = "CUDA_LAUNCH_BLOCKING",
+               .field = "launch_blocking: true"});
+}
+
 /// Whether some value is Hydra's reference, "${actor.strategy}", to a block that `file` has not.
 bool refers_elsewhere(const Json& value, const Json& file) {
   if (value.is_object())
@@ -258,6 +270,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
                    .key = key,
                    .reason = "it appears again, and the last one counts"});
     t.kind->read(*t.document, recipe);
+    take_environment(*t.document, recipe);
   }
   refuse_unset(recipe, flags);
   imported.job = finished_job(recipe, flags);

@@ -372,8 +372,10 @@ std::string time_lines(const Estimate& e) {
       fmt::format("about {} per step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));
   std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
+  // What would be printed as 0.00 ms is left out.
   const auto add = [&](double seconds, std::string_view doing) {
-    if (seconds > 0) parts += fmt::format(", {} {}", format_seconds(seconds), doing);
+    constexpr double kLeast = 5e-6;
+    if (seconds >= kLeast) parts += fmt::format(", {} {}", format_seconds(seconds), doing);
   };
   add(t.exposed_communication_seconds, "waiting for other GPUs");
   add(t.exposed_copy_seconds, "copying to and from the host");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/units.h"
 #include "estimate/confirmed.h"
 #include "frameworks/registry.h"
 #include "render/table.h"
@@ -70,6 +71,25 @@ void add_tensors(std::vector<Statement>& out, const Estimate& e, const Plan& pla
   }
 }
 
+bool divides_experts(const Plan& plan) {
+  return plan.workload.kind == WorkKind::train && plan.parallel.expert > 1;
+}
+
+/// A price is of a machine with a network of its own, which its time depends on.
+void add_price(std::vector<Statement>& out, const Cluster& cluster) {
+  constexpr double kAlike = 0.99;
+  const std::optional<ListPrice>& price = cluster.list_price;
+  if (cluster.nodes <= 1 || !price || price->same_machine || price->network <= 0 ||
+      price->network >= kAlike * cluster.inter_node_bandwidth)
+    return;
+  out.push_back(
+      {"assumed",
+       fmt::format("the price is that of {}, whose network has {:.4g} GB/s per GPU and not {:.4g}: "
+                   "as the cluster it takes longer",
+                   price->machine, price->network / kGiga,
+                   cluster.inter_node_bandwidth / kGiga)});
+}
+
 /// Layouts, optimizers, NVMe and networks that no run has confirmed are called what they are.
 void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan,
                 const Calibration& calibration) {
@@ -77,6 +97,11 @@ void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan
   const std::vector<std::string> open = unconfirmed(plan, e.host_per_node, calibration);
   if (std::find(open.begin(), open.end(), "NVMe") != open.end())
     out.push_back({"modelled", "NVMe: from the framework's source; no run with NVMe was measured"});
+  if (divides_experts(plan) && plan.parallel.expert_imbalance == 1)
+    out.push_back({"assumed",
+                   "experts: each GPU's get the mean of the tokens; an untrained router may send "
+                   "one several times as many, with its memory and time (expert_imbalance)"});
+  add_price(out, plan.cluster);
   if (plan.cluster.nodes > 1 && e.time.step_seconds > 0)
     out.push_back(
         {"assumed",

@@ -58,9 +58,11 @@ void JobLoader::fill_defaults() {
     w.target_length = w.sequence_length;
   if (auto problem = longer_than_positions(facts, plan(), reader_.file()))
     job_.diagnostics.push_back(*std::move(problem));
-  if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa)
+  if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa) {
     warn("attention", fmt::format("{} has no fused attention in transformers: eager is assumed",
                                   facts.model_type));
+    plan().attention = AttentionKind::eager;
+  }
 }
 
 }  // namespace shardplan

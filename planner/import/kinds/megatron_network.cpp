@@ -63,10 +63,12 @@ class Network {
     return found != d_.value.end() && found->is_number_integer() ? found->get<std::int64_t>()
                                                                  : otherwise;
   }
+  /// --no-position-embedding stands beside rope in older scripts, where it changes nothing: with
+  /// any other type Megatron-LM refuses it (training/arguments.py).
   std::string positions() const {
-    if (flag("no_position_embedding")) return "none";
     if (flag("use_rotary_position_embeddings")) return "rope";
-    return text("position_embedding_type", "learned_absolute");
+    const std::string type = text("position_embedding_type", "learned_absolute");
+    return type != "rope" && flag("no_position_embedding") ? "none" : type;
   }
   /// Both rates are 0.1 unless told otherwise (transformer_config.py).
   double dropout(const char* key) const { return real(key, 0.1); }

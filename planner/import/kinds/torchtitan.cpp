@@ -7,6 +7,7 @@
 
 #include "import/kinds/kind.h"
 #include "import/kinds/torchtitan_models.h"
+#include "import/kinds/torchtitan_older.h"
 #include "import/vocabulary.h"
 #include "load/model.h"
 
@@ -214,6 +215,13 @@ void read_expert_tensor(Key& key) {
   key.take(key.integer(1));
 }
 
+/// Norms of the first versions, by name.
+void read_norm(Key& key) {
+  if (key.text() == "rmsnorm" || key.text() == "fused_rmsnorm")
+    return key.ignore("taken with model.flavor");
+  key.warn("the norms of the flavor are estimated");
+}
+
 /// OptimizersInBackwardContainer: each parameter is updated when its gradient is whole
 /// (components/optimizer.py).
 void read_early_step(Key& key) {
@@ -236,6 +244,7 @@ constexpr std::array kRules{
     KeyRule{"optimizer.early_step_in_backward", "", read_early_step},
     KeyRule{"activation_checkpoint.mode", "", read_activation},
     KeyRule{"model.converters", "", read_converters},
+    KeyRule{"model.norm_type", "", read_norm},
     KeyRule{"parallelism.tensor_parallel_degree", "/parallel/tensor", read_degree},
     KeyRule{"parallelism.pipeline_parallel_degree", "/parallel/pipeline", read_degree},
     KeyRule{"parallelism.context_parallel_degree", "/parallel/context", read_degree},
@@ -338,7 +347,8 @@ void read_precision(const Document& d, Recipe& recipe) {
     recipe.set_default("/precision", preset);
 }
 
-void read(const Document& d, Recipe& recipe) {
+void read(const Document& given, Recipe& recipe) {
+  const Document d = with_present_names(given);
   read_keys(d, {&kOwn}, recipe);
   read_sharding(d, recipe);
   read_precision(d, recipe);

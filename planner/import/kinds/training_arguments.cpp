@@ -134,6 +134,7 @@ constexpr std::array kRules{
     KeyRule{"attn_implementation", "", read_attention},
     KeyRule{"max_length", "", read_mega_length},
     KeyRule{"max_seq_length", "", read_mega_length},
+    KeyRule{"max_seq_len", "", read_mega_length},
     KeyRule{"model_max_length", "", read_mega_length},
     KeyRule{"block_size", "", read_mega_length},
     KeyRule{"packing", "/workload/packing", as_flag},

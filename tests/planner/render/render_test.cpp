@@ -12,6 +12,7 @@
 #include "load/calibration.h"
 #include "load/catalog.h"
 #include "load/hardware.h"
+#include "load/job.h"
 #include "questions/largest.h"
 #include "render/catalog_text.h"
 #include "render/compare_text.h"
@@ -152,6 +153,66 @@ TEST(Render, LargestSaysWhenNothingFits) {
   EXPECT_THAT(largest_text("micro_batch", none, job),
               StartsWith("Not even the smallest micro-batch fits on 4 × A100"));
   EXPECT_THAT(largest_text("gpus", none, job), StartsWith("No number of these GPUs is enough"));
+}
+
+std::string answer_to(const Json& job) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  static const Calibration calibration = load_calibration();
+  const Job read = load_job(job, "job.json", {.hardware = &hardware});
+  return estimate_text(estimate(read.model, read.plan, calibration), read, calibration, {});
+}
+
+Json experts_over(std::int64_t ranks) {
+  return {{"schema", "shardplan.job/1"}, {"model", "qwen3-30b-a3b"},
+          {"cluster", "2x8xA100-40GB"},  {"framework", {{"name", "megatron"}}},
+          {"precision", "bf16-master"},  {"parallel", {{"expert", ranks}, {"tensor", 1}}},
+          {"workload", {{"micro_batch", 1}, {"sequence_length", 1024}}}};
+}
+
+TEST(Render, SaysThatExpertsAreTakenToHaveEquallyManyTokens) {
+  EXPECT_THAT(answer_to(experts_over(8)), HasSubstr("each GPU's get the mean of the tokens"));
+  EXPECT_THAT(answer_to(experts_over(1)), Not(HasSubstr("get the mean of the tokens")));
+}
+
+/// AWS' machine of such GPUs has four ports of 100 Gb/s for eight of them.
+TEST(Render, SaysWhereThePriceIsOfAMachineWithASlowerNetwork) {
+  Json job = experts_over(8);
+  EXPECT_THAT(answer_to(job), HasSubstr("whose network has 6.25 GB/s per GPU and not 25"));
+  job["cluster"] = "2xp4d.24xlarge";
+  EXPECT_THAT(answer_to(job), Not(HasSubstr("the price is that of")));
+}
+
+/// BLOOM's class has no other attention.
+TEST(Render, SaysTheAttentionThatIsEstimated) {
+  const std::string text = answer_to({{"schema", "shardplan.job/1"},
+                                      {"model", "bloom-560m"},
+                                      {"cluster", "1xA100-40GB"},
+                                      {"framework", {{"name", "single"}}},
+                                      {"precision", "bf16-autocast"},
+                                      {"workload", {{"micro_batch", 1}, {"sequence_length", 512}}}});
+  EXPECT_THAT(text, HasSubstr("eager attention"));
+  EXPECT_THAT(text, Not(HasSubstr("fused attention\n")));
+  EXPECT_THAT(text, Not(HasSubstr(" 0.00 ms")));
+}
+
+/// Where published runs took more than is counted, that is what the bound is wide by.
+TEST(Render, BlamesNoAllocatorForABoundFromPublishedRuns) {
+  const std::string text = answer_to(
+      {{"schema", "shardplan.job/1"},
+       {"model", "llama-3-70b"},
+       {"cluster", "g5.12xlarge"},
+       {"framework", {{"name", "fsdp2"}, {"cpu_offload", true}}},
+       {"precision", "bf16-autocast"},
+       {"checkpointing", "full"},
+       {"trainer", "hf_trainer"},
+       {"workload",
+        {{"micro_batch", 1},
+         {"sequence_length", 3072},
+         {"method", "lora"},
+         {"lora", {{"rank", 16}, {"targets", {"all-linear"}}, {"quantization", "nf4_double"}}}}}});
+  EXPECT_THAT(text, HasSubstr("TIGHT"));
+  EXPECT_THAT(text, HasSubstr("no setting of the allocator makes it sure"));
+  EXPECT_THAT(text, Not(HasSubstr("takes most of that uncertainty away")));
 }
 
 TEST(Wrapped, BreaksAtSpacesAndIndentsTheRest) {

@@ -1,0 +1,65 @@
+// torchtitan's benchmark of December 2024 (benchmarks/llama3_h100_202412_torchtitan.md, tables 1 and
+// 3): Llama 3.1 8B under FSDP2 on H100 of 96 GB and 500 W, train_configs/llama3_8b.toml of its
+// commit 9dec370 with a local batch of 2. No constant was fitted to it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "base/units.h"
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::published_torchtitan_test {
+namespace {
+
+struct Row {
+  int nodes = 1;
+  bool compiled = false;
+  double tokens_per_second = 0;  ///< of each GPU
+  double gib = 0;                ///< reserved
+};
+
+constexpr std::array kRows{Row{1, false, 5762, 82.4}, Row{1, true, 6667, 77.0},
+                           Row{16, false, 5605, 67.0}, Row{16, true, 6514, 62.0}};
+
+Json job_of(const Row& row) {
+  return {{"schema", "shardplan.job/1"},
+          {"model", "llama-3.1-8b"},
+          {"cluster", std::to_string(row.nodes) + "x8xH100-SXM5-96GB"},
+          {"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
+          {"precision", "bf16-autocast"},
+          {"trainer", "torchtitan"},
+          {"checkpointing", {{"policy", "selective_op"}, {"every", 2}}},
+          {"optimizer", {{"name", "adamw"}, {"implementation", "fused"}}},
+          {"gradient_clipping", 1.0},
+          {"compile", row.compiled},
+          {"workload", {{"micro_batch", 2}, {"sequence_length", 8192}}}};
+}
+
+TEST(PublishedTorchtitan, ThroughputWithinFifteenPerCentAndMemoryWithinThree) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Calibration calibration = load_calibration();
+  double sum = 0;
+  for (const Row& row : kRows) {
+    const Job job = load_job(job_of(row), "published", {&hardware, ""});
+    const Estimate e = estimate(job.model, job.plan, calibration);
+    const std::string name = std::to_string(8 * row.nodes) + (row.compiled ? " compiled" : " eager");
+    const double error =
+        e.time.tokens_per_second / (8.0 * row.nodes) / row.tokens_per_second - 1;
+    const double memory =
+        static_cast<double>(e.reserved.point) / static_cast<double>(kGiB) / row.gib - 1;
+    RecordProperty(name, std::to_string(error) + ", memory " + std::to_string(memory));
+    EXPECT_LT(std::abs(error), 0.20) << name;
+    EXPECT_LT(std::abs(memory), 0.03) << name;
+    sum += std::abs(error);
+  }
+  EXPECT_LE(sum / static_cast<double>(kRows.size()), 0.15);
+}
+
+}  // namespace
+}  // namespace shardplan::published_torchtitan_test
