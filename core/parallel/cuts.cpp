@@ -140,7 +140,7 @@ const PublishedPlan& plan_at(std::ptrdiff_t index) {
 }
 
 /// The module that a tensor is of, or that its adapter is beside.
-std::string_view module_of(std::string_view tensor) {
+std::string_view adapted_module(std::string_view tensor) {
   for (const std::string_view end : {".weight", ".bias"})
     if (tensor.ends_with(end)) tensor.remove_suffix(end.size());
   for (const std::string_view end : {".base_layer", ".lora_A", ".lora_B"})
@@ -160,7 +160,7 @@ bool has_plan_by_name(const Model& model, const Plan& plan) {
 }
 
 bool is_router(std::string_view tensor) {
-  return ends_with_one_of(module_of(tensor), {"mlp.gate", "router", "shared_expert_gate"});
+  return ends_with_one_of(adapted_module(tensor), {"mlp.gate", "router", "shared_expert_gate"});
 }
 
 bool is_key_or_value(std::string_view tensor) {
@@ -222,7 +222,7 @@ Cut Cuts::of(ParameterId id) const {
 }
 
 Cut Cuts::by_plan(const Parameter& p) const {
-  const std::string_view module = module_of(p.name);
+  const std::string_view module = adapted_module(p.name);
   // torchtitan's plan divides tokens: the embedding's result too, and the loss is over parts.
   if (module == "lm_head") return by_tokens_ ? Cut::column : Cut::column_gathered;
   if (p.kind == ParameterKind::embedding && by_tokens_)
@@ -237,7 +237,7 @@ Cut Cuts::by_plan(const Parameter& p) const {
 }
 
 Cut Cuts::by_flow(const Parameter& p) const {
-  const std::string_view module = module_of(p.name);
+  const std::string_view module = adapted_module(p.name);
   // eh_proj's result is gathered by whoever divides it: whole, it takes a little more.
   const bool goes_down =
       ends_with_one_of(module, {"q_a_proj", "kv_a_proj_with_mqa", "mtp.layers.{}.eh_proj"});

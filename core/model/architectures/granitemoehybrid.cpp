@@ -36,7 +36,7 @@ struct Granite4Layer {
 
 /// "layer_types", by their names of today or those of the published files; without it all are
 /// state spaces.
-std::vector<bool> attending_layers(const ModelConfig& c, std::int64_t layers) {
+std::vector<bool> granite_attends(const ModelConfig& c, std::int64_t layers) {
   const char* key = c.has("layer_types") ? "layer_types" : "layers_block_type";
   const std::vector<std::string> types = c.texts(key);
   std::vector<bool> attends(static_cast<std::size_t>(layers), false);
@@ -175,7 +175,7 @@ Model build_granitemoehybrid(const ModelConfig& c, const BuildOptions& options) 
   Granite4 n = read_granite4(c, options);
   n.shared_ffn = c.count({"shared_intermediate_size"}, 1024);
   n.mixer = read_mixer(c, n.hidden);
-  n.attends = attending_layers(c, n.layers);
+  n.attends = granite_attends(c, n.layers);
   return build_granite4(c, options, n, c.text("position_embedding_type", "") == "rope");
 }
 
