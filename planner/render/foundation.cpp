@@ -77,17 +77,16 @@ bool divides_experts(const Plan& plan) {
 
 /// A price is of a machine with a network of its own, which its time depends on.
 void add_price(std::vector<Statement>& out, const Cluster& cluster) {
-  constexpr double kAlike = 0.99;
+  constexpr double kSameBandwidth = 0.99;
   const std::optional<ListPrice>& price = cluster.list_price;
   if (cluster.nodes <= 1 || !price || price->same_machine || price->network <= 0 ||
-      price->network >= kAlike * cluster.inter_node_bandwidth)
+      price->network >= kSameBandwidth * cluster.inter_node_bandwidth)
     return;
   out.push_back(
       {"assumed",
        fmt::format("the price is that of {}, whose network has {:.4g} GB/s per GPU and not {:.4g}: "
                    "as the cluster it takes longer",
-                   price->machine, price->network / kGiga,
-                   cluster.inter_node_bandwidth / kGiga)});
+                   price->machine, price->network / kGiga, cluster.inter_node_bandwidth / kGiga)});
 }
 
 /// Layouts, optimizers, NVMe and networks that no run has confirmed are called what they are.

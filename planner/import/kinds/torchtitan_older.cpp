@@ -7,26 +7,27 @@
 namespace shardplan::importing {
 namespace {
 
-struct Renamed {
+struct MovedKey {
   std::string_view before, now;
 };
 
 constexpr std::array kRenamed{
-    Renamed{"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
-    Renamed{"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
-    Renamed{"training.data_parallel_replicate_degree",
-            "parallelism.data_parallel_replicate_degree"},
-    Renamed{"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
-    Renamed{"training.disable_loss_parallel", "parallelism.disable_loss_parallel"},
-    Renamed{"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"},
-    Renamed{"experimental.enable_compiled_autograd", "parallelism.enable_compiled_autograd"},
-    Renamed{"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
-    Renamed{"experimental.context_parallel_rotate_method",
-            "parallelism.context_parallel_rotate_method"},
-    Renamed{"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
-    Renamed{"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
-    Renamed{"experimental.pipeline_parallel_schedule_csv",
-            "parallelism.pipeline_parallel_schedule_csv"},
+    MovedKey{"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
+    MovedKey{"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+    MovedKey{"training.data_parallel_replicate_degree",
+             "parallelism.data_parallel_replicate_degree"},
+    MovedKey{"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+    MovedKey{"training.disable_loss_parallel", "parallelism.disable_loss_parallel"},
+    MovedKey{"experimental.enable_async_tensor_parallel",
+             "parallelism.enable_async_tensor_parallel"},
+    MovedKey{"experimental.enable_compiled_autograd", "parallelism.enable_compiled_autograd"},
+    MovedKey{"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+    MovedKey{"experimental.context_parallel_rotate_method",
+             "parallelism.context_parallel_rotate_method"},
+    MovedKey{"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+    MovedKey{"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
+    MovedKey{"experimental.pipeline_parallel_schedule_csv",
+             "parallelism.pipeline_parallel_schedule_csv"},
 };
 
 /// Puts `value` at "block.key", said where the file has `before`.
@@ -46,8 +47,7 @@ void erase(Document& d, std::string_view path) {
 /// said; now it is said how large one is.
 void size_micro_batches(Document& d) {
   constexpr std::string_view kCount = "experimental.pipeline_parallel_microbatches";
-  const std::int64_t stages =
-      integer_at(d, "experimental.pipeline_parallel_degree").value_or(1);
+  const std::int64_t stages = integer_at(d, "experimental.pipeline_parallel_degree").value_or(1);
   const std::int64_t batch = integer_at(d, "training.batch_size").value_or(8);
   const std::int64_t count = integer_at(d, kCount).value_or(stages);
   if (stages <= 1 || count < 1 || batch % count != 0) return;
@@ -67,7 +67,7 @@ void take_float8(Document& d) {
 
 Document with_present_names(Document d) {
   size_micro_batches(d);
-  for (const Renamed& key : kRenamed) {
+  for (const MovedKey& key : kRenamed) {
     const Json* said = value_below(d.value, key.before);
     if (said == nullptr || value_below(d.value, key.now) != nullptr) continue;
     put(d, key.now, Json(*said), key.before);
