@@ -7,6 +7,7 @@
 #include "frameworks/deepspeed/stage12_plan.h"
 #include "frameworks/deepspeed/stages.h"
 #include "lowering/gradient_uses.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
