@@ -202,7 +202,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   b.resident(Category::master_parameters, master);
 
   const std::vector<SegmentRepeat> forward = whole_segments(run);
-  Hooks hooks{views, !ddp && plan.compiles_whole(), precision.gradients, {model, run, forward}};
+  const bool at_once = !ddp && gradients_at_once(model, plan);
+  Hooks hooks{views, at_once, precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
