@@ -132,6 +132,24 @@ MlpTiles tiles_of(const Segment& segment, const Plan& plan) {
   return tiles;
 }
 
+/// Whether it is the first one of blocks.
+bool begins_blocks(const Model& model, const Segment& segment) {
+  const auto block = std::find_if(model.segments.begin(), model.segments.end(),
+                                  [](const Segment& s) { return s.checkpointable; });
+  return block != model.segments.end() && &*block == &segment;
+}
+
+/// Whether a block adds what all of them share, such as a mask, to what it has made itself.
+bool adds_shared(const Segment& segment) {
+  const Graph& g = segment.graph;
+  return std::any_of(g.ops().begin(), g.ops().end(), [&](const Op& op) {
+    return op.kind == OpKind::add &&
+           std::any_of(g.inputs().begin(), g.inputs().end(), [&](const Input& in) {
+             return in.kind == InputKind::shared && (in.value == op.in[0] || in.value == op.in[1]);
+           });
+  });
+}
+
 bool draws_in_blocks(const Model& model) {
   return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
     const std::vector<Op>& ops = s.graph.ops();
@@ -237,6 +255,9 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     return s;
   }
+  const bool one_graph = plan.compiles_whole() && !breaks && cuts.empty() &&
+                         !model.facts.breaks_between_layers;
+  options.shared_before = one_graph && segment.checkpointable;
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && !hidden && options.kept != KeptResults::none;
@@ -244,19 +265,20 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    const bool one_graph =
-        plan.compiles_whole() && !hidden && cuts.empty() && !model.facts.breaks_between_layers;
     if (plan.keeps_some_blocks()) run_kept_blocks(one_graph, own_tapes, options, run, s);
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);
     if (tagged && plan.keeps_some_blocks()) {
       options.kept = KeptResults::none;
-      s.others = both_passes(run(TapeMode::keep));
+      run_kept_blocks(one_graph, own_tapes, options, run, s);
     }
-    options.input_needs_grad = false;
+    const bool used_first = one_graph && !tagged && begins_blocks(model, segment) && adds_shared(segment);
+    if (used_first) options.shared_before = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
-    if (!in.needs_grad && !regime.zero3_linear) s.first = run(TapeMode::keep);
+    const bool reads_frozen = !in.needs_grad && !regime.zero3_linear;
+    if (reads_frozen) options.input_needs_grad = false;
+    if (reads_frozen || used_first) s.first = run(TapeMode::keep);
   }
   return s;
 }

@@ -261,6 +261,8 @@ struct TapeOptions {
   std::int32_t guards = 0;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
+  /// Compiled: earlier blocks of the same graph have read what this one shares with them.
+  bool shared_before = false;
   /// An eager segment of a compiled model, which has traced the causal mask: attention is given
   /// one.
   bool given_mask = false;

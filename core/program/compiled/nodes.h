@@ -65,6 +65,9 @@ struct Node {
   /// Keeping it costs nothing: a parameter, or what another computes again anyway.
   bool resident = false;
   bool viewed = false;  ///< input: read through a view, which counts as an operation
+  /// input: made in the same graph and used in front of a product there, such as a mask that every
+  /// block adds.
+  bool used_before = false;
   bool logits = false;  ///< counted as logits_and_loss
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;

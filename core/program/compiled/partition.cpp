@@ -122,6 +122,11 @@ NodeId Partitioner::first_unfusible(NodeId start, NodeId last) const {
 /// A value that is used here and again behind a product: what uses it there is not computed again.
 void Partitioner::ban_uses_far_apart() {
   for (NodeId id = 0; id < end_; ++id) {
+    if (graph_.at(id).used_before) {
+      for (const NodeId user : users_[at(id)])
+        if (is_forward(user) && traits_of(graph_.at(user).kind).fusible) banned_[at(user)] = true;
+      continue;
+    }
     NodeId last = kNone;
     for (const NodeId user : users_[at(id)])
       if (is_forward(user)) last = std::max(last, user);

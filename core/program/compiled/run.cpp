@@ -26,6 +26,7 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .product_balance = options_.product_balance,
           .eager_tables = model.facts.breaks_between_layers,
           .input_again = options_.input_again,
+          .shared_before = options_.shared_before,
           .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart)),
           .tells = options_.output_is_told,
           .embeds_in_module = model.facts.embeds_in_module};

@@ -34,6 +34,7 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
     const bool chained = in.kind == InputKind::chained;
     of(in.value) = add(chained ? NodeKind::chained : NodeKind::input, {}, count(in.value),
                        view_.state(in.value).dtype);
+    graph.at(of(in.value)).used_before = !chained && options.shared_before;
     if (!chained) continue;
     input = of(in.value);
     graph.at(input).resident = options.input_again;

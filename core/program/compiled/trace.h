@@ -38,6 +38,7 @@ struct TraceOptions {
   bool eager_tables = false;
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
+  bool shared_before = false;  ///< TapeOptions
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
   bool widens = false;
   /// A hook tells the frozen embeddings of words to need a gradient (enable_input_require_grads).

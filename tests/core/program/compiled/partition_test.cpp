@@ -53,6 +53,25 @@ TEST(Partition, KeepsWhatProductsOfTheBackwardPassRead) {
   EXPECT_FALSE(kept[static_cast<std::size_t>(m.out)]);
 }
 
+/// Scores in 16 bits, a mask in fp32, and what their sum is made into, in whose place the scores
+/// would be kept.
+TEST(Partition, DoesNotComputeAgainWhatReadsAMaskBehindAProduct) {
+  for (const bool before : {false, true}) {
+    Mlp m;
+    m.graph.nodes.resize(static_cast<std::size_t>(m.active));
+    const NodeId mask = add(m.graph, NodeKind::input, {}, kRows, DType::f32);
+    m.graph.at(mask).used_before = before;
+    const NodeId sum = add(m.graph, NodeKind::pointwise, {m.inner, mask}, kMany, DType::f32);
+    const NodeId wide = add(m.graph, NodeKind::pointwise, {sum}, kMany, DType::f32);
+    m.first_backward = m.graph.end();
+    const NodeId tangent = add_tangent(m.graph);
+    add(m.graph, NodeKind::pointwise, {tangent, wide}, kMany);
+    const std::vector<bool> kept = kept_nodes(m.graph, m.first_backward, kNone);
+    EXPECT_EQ(kept[static_cast<std::size_t>(m.inner)], !before);
+    EXPECT_EQ(kept[static_cast<std::size_t>(wide)], before);
+  }
+}
+
 TEST(Partition, ComputesAgainWhatIsElementByElement) {
   Mlp m;  // of a frozen second weight nothing needs the activation as a whole
   m.graph.at(m.active).type = DType::f32;
