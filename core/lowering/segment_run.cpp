@@ -273,7 +273,10 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
       options.kept = KeptResults::none;
       run_kept_blocks(one_graph, own_tapes, options, run, s);
     }
-    const bool used_first = one_graph && !tagged && begins_blocks(model, segment) && adds_shared(segment);
+    // Beside adapters the first block's use of a mask is more than a hundred operations behind what
+    // the mask is made of, which is too far as well (ban_if_long_fusible_chains).
+    const bool used_first = one_graph && !tagged && !plan.workload.lora &&
+                            begins_blocks(model, segment) && adds_shared(segment);
     if (used_first) options.shared_before = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
     const bool reads_frozen = !in.needs_grad && !regime.zero3_linear;

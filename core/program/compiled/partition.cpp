@@ -37,6 +37,8 @@ class Partitioner {
   }
 
   std::vector<bool> kept() const;
+  /// From being computed again.
+  bool is_banned(NodeId id) const { return banned_[at(id)]; }
 
  private:
   /// What the forward pass computes in any case.
@@ -164,11 +166,13 @@ std::vector<bool> Partitioner::kept() const {
 }  // namespace
 
 /// From what the backward pass reads back to the first results that are there: the others are of no
-/// use to it.
+/// use to it. What has no tag is kept where it may not be computed again; elsewhere the cut is at
+/// what the block is given, which is there for others anyway.
 std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward,
                                   const std::vector<bool>& tags) {
   std::vector<bool> kept(graph.nodes.size(), false), seen(graph.nodes.size(), false);
   std::vector<NodeId> open;
+  const Partitioner partitioner(graph, first_backward, kNone);
   for (NodeId id = first_backward; id < graph.end(); ++id)
     if (graph.at(id).backward) open.push_back(id);
   while (!open.empty()) {
@@ -180,7 +184,7 @@ std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward
       if (node.backward || seen[at(id)]) continue;
       seen[at(id)] = true;
       kept[at(id)] = node.kind == NodeKind::input || node.kind == NodeKind::chained ||
-                     (node.untagged && id < first_backward) ||
+                     (node.untagged && id < first_backward && partitioner.is_banned(id)) ||
                      (traits_of(node.kind).call && id < first_backward &&
                       tags[static_cast<std::size_t>(node.op)]);
       if (!kept[at(id)]) open.push_back(id);
