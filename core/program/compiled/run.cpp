@@ -28,7 +28,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .input_again = options_.input_again,
           .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart)),
           .tells = options_.output_is_told,
-          .embeds_in_module = model.facts.embeds_in_module};
+          .embeds_in_module = model.facts.embeds_in_module,
+          .scattered_operands = options_.scattered_operands};
 }
 
 void CompiledRun::run() {
