@@ -21,6 +21,8 @@ struct Incoming {
   bool feeds_checkpoint = false;
   /// Nothing before the blocks trains, and they are told to need a gradient.
   bool leaf = false;
+  /// TapeOptions::scattered_operands
+  std::int64_t scattered_operands = 0;
   /// What of Model::shared has a gradient, as far as it has been made.
   const std::vector<bool>* shared_trains = nullptr;
 };

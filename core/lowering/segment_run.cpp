@@ -24,6 +24,7 @@ LayerTapes both_passes(TapeRun tape) {
   layer.backward.exchanges = layer.forward.exchanges;
   layer.backward.backward_tail = layer.forward.backward_tail;
   layer.backward.input_gradient_slot = layer.forward.input_gradient_slot;
+  layer.backward.gradient_operands = layer.forward.gradient_operands;
   return layer;
 }
 
@@ -206,6 +207,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   const bool bare = framework.under_trainer == UnderTrainer::autocast && !plan.autocasts_forward();
   options.frees_returned =
       plan.trainer->frees_outputs || bare || options.ends_apart || options.loss_apart;
+  options.scattered_operands = in.scattered_operands;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
   options.output_again = in.feeds_checkpoint;
@@ -284,6 +286,17 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     if (reads_frozen || used_first) s.first = run(TapeMode::keep);
   }
   return s;
+}
+
+void scatter_in_first_block(const Model& model, const Plan& plan, const Regime& regime, Incoming in,
+                            const std::vector<compiled::Cut>& cuts, ModelRun& run) {
+  if (run.segments.size() < 2 || !model.segments[1].checkpointable) return;
+  const SegmentRun& block = run.segments[1];
+  const bool own = !block.others || run.own_tapes.has(0);
+  in.scattered_operands = (own ? block.backward : block.others->backward).gradient_operands;
+  if (in.scattered_operands == 0) return;
+  static_cast<LayerTapes&>(run.segments[0]) =
+      run_segment(model, model.segments[0], plan, regime, in, cuts, run.own_tapes);
 }
 
 }  // namespace shardplan

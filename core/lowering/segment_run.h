@@ -16,4 +16,9 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
                        const Regime& regime, const Incoming& in,
                        const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes);
 
+/// Runs the embeddings again, now that it is known what the block behind them, in the same compiled
+/// graph, leaves for the kernel that scatters their gradient. `in`: what they were run with.
+void scatter_in_first_block(const Model& model, const Plan& plan, const Regime& regime, Incoming in,
+                            const std::vector<compiled::Cut>& cuts, ModelRun& run);
+
 }  // namespace shardplan

@@ -276,11 +276,13 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   const bool one_graph = whole && framework.graph_bytes(plan) == 0;
   in.leaf =
       one_graph && frozen_output(model, model.segments.front()) && is_told(model, plan, regime, 0);
+  Incoming first;
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
     in.told = is_told(model, plan, regime, i);
     const bool again = one_graph && i > 0 && ends_checkpointed(model, plan, run.own_tapes, i - 1);
     in.again = again ? &model.segments[i - 1] : nullptr;
     in.feeds_checkpoint = one_graph && !in.leaf && feeds_checkpoint(model, plan, run.own_tapes, i);
+    if (i == 0) first = in;
     SegmentRun s =
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
     s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],
@@ -295,6 +297,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     note_shared(model, i, tape, in.told, run.shared_trains);
     run.segments.push_back(std::move(s));
   }
+  if (one_graph) scatter_in_first_block(model, plan, regime, first, cuts.segments[0], run);
   fill_tables(run);
   size_shared(model, regime, sizes_of(plan, model), whole, run);
   run.shared_kept = kept_in_backward(model, plan, run);

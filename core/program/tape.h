@@ -120,6 +120,8 @@ struct TapeRun {
   std::int32_t slots = 0;                      ///< storages that the run numbers
   std::int32_t output_slot = kNoSlot;          ///< of the chained output, in `forward`
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
+  /// Compiled: bytes that end with the kernel that makes that gradient, beyond the gradient itself.
+  std::int64_t gradient_operands = 0;
   /// What nothing but the forward pass holds, and frees when it is over: autocast's cache of cast
   /// weights, and what the model's output names (Graph::name_in_output).
   std::vector<TapeEvent> until_forward_ends;
@@ -195,7 +197,7 @@ enum class KeptResults : std::uint8_t {
 /// What surrounds a run.
 struct TapeOptions {
   KeptResults kept = KeptResults::none;
-  std::int64_t product_share = 0;  ///< most_products: n
+  std::int64_t product_share = 0;  ///< CheckpointShare::every
   /// The recomputation ends where nothing more is saved (torch.utils.checkpoint's early stop).
   bool stops_early = true;
   SavedInput saved_input;
@@ -245,6 +247,9 @@ struct TapeOptions {
   /// their gradient, go there, but the caller holds them (torch/_inductor/codegen/wrapper.py,
   /// AllocateLine.should_reuse_buffer).
   std::int64_t believed_room = 0;
+  /// Of compiled embeddings whose gradient is scattered by the kernel that makes it: the
+  /// TapeRun::gradient_operands of the block behind, which are there beside the table's gradient.
+  std::int64_t scattered_operands = 0;
   /// The graph of the whole model computes blocks again that draw random numbers.
   bool draws_again = false;
   /// The last product of that one has no tag (KeptResults::untagged): it is kept in its place.

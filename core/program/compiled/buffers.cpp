@@ -40,13 +40,32 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
   return spare;
 }
 
+/// By the size of what the units of a pass are to write.
+void CompiledRun::count_asked(const std::vector<Unit>& units) {
+  asked_.clear();
+  for (const Unit& unit : units)
+    for (const NodeId id : unit.writes)
+      if (node(id).gradient_of == kNone) ++asked_[round_up(bytes_of(id), kAllocationUnit)];
+}
+
+bool CompiledRun::is_asked_for(std::int64_t bytes) const {
+  const auto asked = asked_.find(bytes);
+  const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == bytes; };
+  return asked != asked_.end() && asked->second > std::count_if(spare_.begin(), spare_.end(), fits);
+}
+
 /// Inductor's wrapper keeps a buffer for the next tensor of its size where that does not raise the
-/// peak it expects (torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer). Where
-/// blocks are computed again that holds for all of them, from block to block.
+/// peak it expects (torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer), and
+/// frees at once what no later one takes. Where all blocks are computed again that holds from block
+/// to block.
+bool CompiledRun::is_kept_for_another(std::int64_t bytes) const {
+  return waits(bytes) || (keeps_buffers() && (next_asks_too() || is_asked_for(bytes)));
+}
+
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
   const bool own = dropped != kExternal && storages_.of(dropped).slot >= first_slot_;
-  if (own && !kept_[at(id)] && (keeps_buffers() || waits(storages_.of(dropped).bytes)))
+  if (own && !kept_[at(id)] && is_kept_for_another(storages_.of(dropped).bytes))
     spare_.push_back(dropped);
   else
     storages_.unref(dropped);

@@ -29,7 +29,8 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .shared_before = options_.shared_before,
           .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart)),
           .tells = options_.output_is_told,
-          .embeds_in_module = model.facts.embeds_in_module};
+          .embeds_in_module = model.facts.embeds_in_module,
+          .scattered_operands = options_.scattered_operands};
 }
 
 void CompiledRun::run() {

@@ -43,7 +43,8 @@ struct TraceOptions {
   bool widens = false;
   /// A hook tells the frozen embeddings of words to need a gradient (enable_input_require_grads).
   bool tells = false;
-  bool embeds_in_module = false;  ///< ModelFacts
+  bool embeds_in_module = false;        ///< ModelFacts
+  std::int64_t scattered_operands = 0;  ///< TapeOptions
 };
 
 class Trace {
@@ -137,6 +138,7 @@ class Trace {
   /// A gradient of heads as a graph before the rotation has it.
   NodeId taken_from_heads(NodeId g);
   void hold_for_table(const Op& op, NodeId g, NodeId x);
+  bool is_tangent_alone(NodeId g) const;
   void table_backward(const Op& op, NodeId g);
   void give(std::size_t i, std::size_t k, NodeId g);
   void give_parameter(ParameterId id, NodeId g);

@@ -345,6 +345,19 @@ void Trace::give_weight(const Op& op, NodeId product) {
   give_parameter(op.weight, cast(product, view_.parameter_type(op.weight)));
 }
 
+/// Whether it is the gradient that the segment is given, or that in another type or scaled, and
+/// nothing else needs it: then no kernel makes it for the table's to read.
+bool Trace::is_tangent_alone(NodeId g) const {
+  const std::vector<Op>& ops = view_.graph().ops();
+  const bool others = std::count_if(ops.begin(), ops.end(), [&](const Op& op) {
+                        return op.weight != kNone && view_.trains(op.weight);
+                      }) > 1;
+  if (others) return false;
+  while (g != tangent && graph.at(g).kind == NodeKind::pointwise && graph.at(g).inputs == 1)
+    g = graph.at(g).in[0];
+  return g == tangent;
+}
+
 /// Rows are added up in fp32 (torch/_inductor/decomposition.py, embedding_dense_backward).
 void Trace::table_backward(const Op& op, NodeId g) {
   if (!view_.trains(op.weight)) return;
@@ -352,6 +365,7 @@ void Trace::table_backward(const Op& op, NodeId g) {
   const NodeId table = add(NodeKind::scatter, {g}, view_.parameter(op.weight).numel,
                            options_.eager_tables ? own : DType::f32);
   graph.at(table).realized = options_.eager_tables;
+  if (is_tangent_alone(g)) graph.at(table).workspace = options_.scattered_operands;
   if (op.weight != options_.tied.table) return give_parameter(op.weight, cast(table, own));
   if (options_.tied.at_once) {  // added where the head's product is
     graph.at(pointwise({table}, 0, own)).of_weight = true;

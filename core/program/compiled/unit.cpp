@@ -8,6 +8,15 @@
 #include "program/compiled/loss.h"
 
 namespace shardplan::compiled {
+namespace {
+
+/// A value is put elsewhere in its tensor than where it was read.
+bool moves(const Op& op) {
+  return op.kind == OpKind::cat || op.kind == OpKind::copy || op.kind == OpKind::rotary ||
+         op.kind == OpKind::fold_heads;
+}
+
+}  // namespace
 
 /// A graph's call takes the host longer than what it starts; a recorded one starts all that is in
 /// it. A model in one piece has one call a pass, which is not counted.
@@ -24,31 +33,11 @@ tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
   return started;
 }
 
-/// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
-/// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update); not over what is
-/// returned to the caller too, which AOTAutograd does not donate.
+/// `dying`: nobody reads them afterwards.
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
-  const auto as_large = [&](NodeId id) {
-    return std::find_if(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
-      const bool own = node(made).gradient_of == kNone && node(made).kind != NodeKind::scatter;
-      return own && bytes_of(made) == bytes_of(id);
-    });
-  };
-  const auto fits = [&](NodeId id) {
-    const bool read = std::find(unit.reads.begin(), unit.reads.end(), id) != unit.reads.end();
-    // Of the logits that a loss's own graph is given another graph is the owner.
-    const bool given = options_.loss_apart && node(id).kind == NodeKind::product && node(id).logits;
-    return read && !given && id != trace_.returned && storage_[at(id)] != kExternal &&
-           as_large(id) != unit.writes.end();
-  };
   hooks_.enter(unit.part, node(unit.writes.front()).op);
-  if (!unit.call && !keeps_buffers()) {
-    const auto over = std::find_if(dying.begin(), dying.end(), fits);
-    if (over != dying.end()) {
-      take_place(*as_large(*over), *over);
-      dying.erase(over);
-    }
-  }
+  note_operands(unit, dying);
+  if (!unit.call && !keeps_buffers()) write_in_place(unit, dying);
   read_again(unit);
   if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
@@ -64,6 +53,62 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   for (const NodeId id : dying) drop(id);
   hand_over(unit);
   if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
+}
+
+/// Of the kernel that makes the gradient that the segment hands on.
+void CompiledRun::note_operands(const Unit& unit, const std::vector<NodeId>& dying) {
+  const NodeId made = trace_.input_gradient;
+  if (std::find(unit.writes.begin(), unit.writes.end(), made) == unit.writes.end()) return;
+  std::int64_t bytes = -bytes_of(made);
+  for (const NodeId id : dying)
+    if (storage_[at(id)] != kExternal)
+      bytes = checked_add(bytes, storages_.of(storage_[at(id)]).bytes);
+  run_.gradient_operands = std::max<std::int64_t>(bytes, 0);
+}
+
+/// Whether `made` is computed from `read` element for element, each where it is read, in its type.
+bool CompiledRun::lies_over(const Made& made, NodeId read) const {
+  if (node(made.id).type != node(read).type) return false;
+  std::vector<std::pair<NodeId, bool>> open{{made.id, false}};  // and whether it is moved behind
+  for (std::size_t k = 0; k < open.size(); ++k) {
+    const auto [id, behind] = open[k];
+    const Node& n = node(id);
+    const bool moved = behind || (n.op != kNone && moves(view_.graph().ops()[at(n.op)]));
+    for (std::size_t i = 0; i < n.inputs; ++i) {
+      const std::pair<NodeId, bool> in{n.in[i], moved};
+      if (in.first == read && moved) return false;
+      const bool known = std::find(open.begin(), open.end(), in) != open.end();
+      if (!contains(made.reads, in.first) && !known) open.push_back(in);
+    }
+  }
+  return true;
+}
+
+/// A kernel that is compiled writes over what ends there and is as large as its result, but not
+/// over what is returned to the caller too, which AOTAutograd does not donate. Of the logits that a
+/// loss's own graph is given another graph is the owner.
+bool CompiledRun::may_take(const Unit& unit, const Made& made, NodeId over) const {
+  const bool given =
+      options_.loss_apart && node(over).kind == NodeKind::product && node(over).logits;
+  if (given || over == trace_.returned || storage_[at(over)] == kExternal) return false;
+  if (bytes_of(over) != bytes_of(made.id)) return false;
+  return !follows_places() || made_behind(made.id) ||
+         (lies_over(made, over) && may_write_over(unit, made, over));
+}
+
+void CompiledRun::write_in_place(const Unit& unit, std::vector<NodeId>& dying) {
+  for (const Made& made : unit.nodes) {
+    const Node& result = node(made.id);
+    if (!contains(unit.writes, made.id) || result.gradient_of != kNone) continue;
+    if (result.kind == NodeKind::scatter) continue;
+    const auto over = std::find_if(made.reads.begin(), made.reads.end(), [&](NodeId id) {
+      return contains(dying, id) && may_take(unit, made, id);
+    });
+    if (over == made.reads.end()) continue;
+    take_place(made.id, *over);
+    std::erase(dying, *over);
+    if (!follows_places()) return;
+  }
 }
 
 /// Nothing is asked of the allocator. What the segment is given and what it hands on have names of

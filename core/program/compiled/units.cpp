@@ -48,9 +48,13 @@ class UnitBuilder {
   std::int64_t span_of(NodeId id) const;
   void add(NodeId id);
   std::size_t home_of(const Unit& unit) const;
+  NodeId first_result(const Node& node) const;
   void meet(NodeId id, std::size_t unit);
+  void draw_in(std::size_t from, std::size_t into);
   void drop_inner();
-  bool stands_alone(const Unit& unit) const { return graph_.at(unit.writes.front()).alone; }
+  bool stands_alone(const Unit& unit) const {
+    return !unit.writes.empty() && graph_.at(unit.writes.front()).alone;
+  }
 
   const JointGraph& graph_;
   const Pass& pass_;
@@ -89,15 +93,20 @@ bool takes_all(const Node& node) {
   return node.across || node.kind == NodeKind::scatter;
 }
 
-bool contains(const std::vector<NodeId>& list, NodeId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
-}
-
 /// Of two that have a tensor in common. Statistics of rows are part of the kernel that goes over
 /// the rows.
 bool fuses_with(const Unit& unit, const Unit& other) {
   return !other.call && other.part == unit.part &&
          (other.span == unit.span || (unit.span < other.span && other.reduces));
+}
+
+/// Of a further result of a call of attention: its first one, which is made together with it.
+NodeId UnitBuilder::first_result(const Node& node) const {
+  if (!pass_.together || node.kind != NodeKind::attention || node.inputs != 1) return kNone;
+  const Node& first = graph_.at(node.in[0]);
+  const bool one_call =
+      first.kind == NodeKind::attention && first.op == node.op && first.backward == node.backward;
+  return one_call && computed_[at(node.in[0])] ? node.in[0] : kNone;
 }
 
 /// Units come in any order, each once or more.
@@ -116,20 +125,56 @@ void UnitBuilder::add(NodeId id) {
   unit.workspace = node.workspace;
   unit.writes.push_back(id);
   collect_reads(id, unit.reads);
-  const std::size_t into = unit.call || node.alone ? units_.size() : home_of(unit);
+  unit.nodes.push_back({id, unit.reads});
+  const NodeId first = first_result(node);
+  const std::size_t into = first != kNone            ? made_in_[at(first)]
+                           : unit.call || node.alone ? units_.size()
+                                                     : home_of(unit);
   made_in_[at(id)] = into;
   meet(id, into);
   for (const NodeId read : unit.reads) meet(read, into);
+  const std::vector<NodeId> reads = unit.reads;
   if (into == units_.size()) {
     units_.push_back(std::move(unit));
-    return;
+  } else {
+    Unit& home = units_[into];
+    for (const NodeId read : reads)
+      if (!contains(home.reads, read) && !contains(home.writes, read)) home.reads.push_back(read);
+    home.writes.push_back(id);
+    home.nodes.push_back(std::move(unit.nodes.front()));
+    home.reduces = home.reduces || unit.reduces;
+    home.workspace += unit.workspace;
   }
+  if (units_[into].call) return;
+  for (const NodeId read : reads)
+    if (computed_[at(read)]) draw_in(made_in_[at(read)], into);
+}
+
+/// What goes element by element is part of the last kernel that reads it, where nothing needs it
+/// before: the kernels between do not read it.
+void UnitBuilder::draw_in(std::size_t from, std::size_t into) {
+  Unit& early = units_[from];
   Unit& home = units_[into];
-  for (const NodeId read : unit.reads)
-    if (!contains(home.reads, read) && !contains(home.writes, read)) home.reads.push_back(read);
-  home.writes.push_back(id);
-  home.reduces = home.reduces || unit.reduces;
-  home.workspace += unit.workspace;
+  if (from >= into || early.call || early.reduces || early.part != home.part) return;
+  if (early.span != home.span || stands_alone(early) || stands_alone(home)) return;
+  for (const NodeId made : early.writes) {
+    if (takes_all(graph_.at(made))) return;
+    for (std::size_t u = from + 1; u < into; ++u)
+      if (contains(units_[u].reads, made)) return;
+  }
+  for (const NodeId made : early.writes) std::erase(home.reads, made);
+  for (const NodeId read : early.reads)
+    if (!contains(home.reads, read)) home.reads.push_back(read);
+  home.writes.insert(home.writes.begin(), early.writes.begin(), early.writes.end());
+  home.nodes.insert(home.nodes.begin(), early.nodes.begin(), early.nodes.end());
+  home.workspace += early.workspace;
+  for (const auto* met : {&early.reads, &early.writes})
+    for (const NodeId id : *met) {
+      std::erase(met_in_[at(id)], from);
+      meet(id, into);
+    }
+  for (const NodeId made : early.writes) made_in_[at(made)] = into;
+  early = Unit{};
 }
 
 /// The unit that a new one is fused with, the latest that goes, or the end: what it reads is there
@@ -167,6 +212,19 @@ void UnitBuilder::drop_inner() {
 }
 
 }  // namespace
+
+bool may_write_over(const Unit& unit, const Made& made, NodeId read) {
+  if (!contains(made.reads, read)) return false;
+  std::vector<NodeId> waits_for = made.reads;
+  for (std::size_t k = 0; k < waits_for.size(); ++k)
+    for (const Made& other : unit.nodes)
+      if (other.id == waits_for[k])
+        for (const NodeId id : other.reads)
+          if (!contains(waits_for, id)) waits_for.push_back(id);
+  return std::all_of(unit.nodes.begin(), unit.nodes.end(), [&](const Made& other) {
+    return other.id == made.id || contains(waits_for, other.id) || !contains(other.reads, read);
+  });
+}
 
 std::vector<NodeId> order_of(const JointGraph& graph, const Pass& pass) {
   std::vector<bool> needed(graph.nodes.size(), false);

@@ -1,14 +1,26 @@
 // The kernels that Inductor makes of a pass: calls of libraries, and what is fused between them.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "program/compiled/nodes.h"
 
 namespace shardplan::compiled {
 
+inline bool contains(const std::vector<NodeId>& list, NodeId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+/// What Inductor's scheduler has a node for, and what that reads from memory or from others.
+struct Made {
+  NodeId id = kNone;
+  std::vector<NodeId> reads;
+};
+
 /// One kernel: what it reads from memory and what it leaves there.
 struct Unit {
+  std::vector<Made> nodes;  ///< also those whose results stay inside of it
   std::vector<NodeId> reads, writes;
   bool call = false;  ///< of a library
   bool reduces = false;
@@ -17,11 +29,16 @@ struct Unit {
   std::int64_t workspace = 0;
 };
 
+/// Whether a node of a unit may write over what it reads: no other one reads that afterwards, which
+/// are those that it does not wait for (torch/_inductor/scheduler.py, decide_inplace_update).
+bool may_write_over(const Unit& unit, const Made& made, NodeId read);
+
 /// A pass: `order` are the nodes that it computes, each after what it reads; `there` by node says
 /// which tensors exist before it, `wanted` which are to exist behind it.
 struct Pass {
   std::vector<NodeId> order;
   std::vector<bool> there, wanted;
+  bool together = false;  ///< all results of a call of attention are there at once
 };
 
 /// What has to be computed for what is wanted and not there, in order.

@@ -175,5 +175,32 @@ TEST(Units, FuseAcrossACallWhatHasItsOperandsBefore) {
   EXPECT_TRUE(units[1].call);
 }
 
+// A sum behind an adapter's product waits for the kernel that reads it, and so do its operands.
+TEST(Units, DrawWhatIsReadOnceIntoItsReader) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId gate = add(graph, NodeKind::product, {x}, kMany);
+  const NodeId sum = add(graph, NodeKind::pointwise, {gate, x}, kMany);
+  const NodeId up = add(graph, NodeKind::product, {x}, kMany);
+  const NodeId active = add(graph, NodeKind::pointwise, {sum, up}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {sum, active}));
+  ASSERT_EQ(units.size(), 3U);
+  EXPECT_TRUE(units[1].call);
+  EXPECT_EQ(units[2].writes, (std::vector<NodeId>{sum, active}));
+  EXPECT_EQ(units[2].reads.size(), 3U);
+}
+
+TEST(Units, LeaveWhatAKernelBetweenNeeds) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId gate = add(graph, NodeKind::product, {x}, kMany);
+  const NodeId sum = add(graph, NodeKind::pointwise, {gate, x}, kMany);
+  const NodeId up = add(graph, NodeKind::product, {sum}, kMany);
+  const NodeId active = add(graph, NodeKind::pointwise, {sum, up}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {sum, active}));
+  ASSERT_EQ(units.size(), 4U);
+  EXPECT_EQ(units[1].writes, std::vector<NodeId>{sum});
+}
+
 }  // namespace
 }  // namespace shardplan::compiled

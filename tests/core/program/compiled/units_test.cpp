@@ -1,0 +1,65 @@
+// Which kernels Inductor makes of a pass, and over what they write (PyTorch 2.11,
+// torch/_inductor/scheduler.py).
+#include "program/compiled/units.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace shardplan::compiled {
+namespace {
+
+struct SmallGraph : JointGraph {
+  NodeId add(NodeKind kind, std::initializer_list<NodeId> in, bool backward) {
+    Node node;
+    node.kind = kind;
+    node.elements = 4096;
+    node.op = 0;
+    node.backward = backward;
+    for (const NodeId id : in) node.in[node.inputs++] = id;
+    nodes.push_back(node);
+    return end() - 1;
+  }
+  std::vector<Unit> units(std::initializer_list<NodeId> wanted) const {
+    Pass pass{{}, std::vector<bool>(nodes.size()), std::vector<bool>(nodes.size())};
+    for (std::size_t id = 0; id < nodes.size(); ++id)
+      pass.there[id] = nodes[id].kind == NodeKind::input;
+    for (const NodeId id : wanted) pass.wanted[static_cast<std::size_t>(id)] = true;
+    pass.together = true;
+    pass.order = order_of(*this, pass);
+    return units_of(*this, pass);
+  }
+};
+
+// silu(gate) * up backward, as in a wrapper of Llama: the gradient is read for both results, the
+// second factor for one of them alone.
+TEST(CompiledUnits, WriteOverWhatNoOtherNodeReads) {
+  constexpr NodeId kGradient = 0, kGate = 1, kUp = 2, kOfUp = 3, kOfGate = 4;
+  const Unit unit{.nodes = {{kOfUp, {kGradient, kGate}}, {kOfGate, {kGradient, kGate, kUp}}}};
+  EXPECT_TRUE(may_write_over(unit, unit.nodes[1], kUp));
+  EXPECT_FALSE(may_write_over(unit, unit.nodes[1], kGradient));
+  EXPECT_FALSE(may_write_over(unit, unit.nodes[0], kGate));
+  EXPECT_FALSE(may_write_over(unit, unit.nodes[0], kUp)) << "it does not read that";
+}
+
+// A norm's gradient waits for the sum of its rows, which has read the same before.
+TEST(CompiledUnits, WriteOverWhatTheyWaitForHasRead) {
+  constexpr NodeId kRead = 0, kSum = 1, kResult = 2;
+  const Unit unit{.nodes = {{kSum, {kRead}}, {kResult, {kRead, kSum}}}};
+  EXPECT_TRUE(may_write_over(unit, unit.nodes[1], kRead));
+  EXPECT_FALSE(may_write_over(unit, unit.nodes[0], kRead));
+}
+
+TEST(CompiledUnits, MakeAllGradientsOfAttentionTogether) {
+  SmallGraph graph;
+  const NodeId gradient = graph.add(NodeKind::input, {}, true);
+  const NodeId query = graph.add(NodeKind::attention, {gradient}, true);
+  const NodeId changed = graph.add(NodeKind::pointwise, {query}, true);
+  const NodeId key = graph.add(NodeKind::attention, {query}, true);
+  const std::vector<Unit> units = graph.units({changed, key});
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[0].writes, (std::vector<NodeId>{query, key}));
+}
+
+}  // namespace
+}  // namespace shardplan::compiled
