@@ -75,14 +75,15 @@ void keep_last_block(const Model& model, const Plan& plan, TapeOptions& options,
 }
 
 /// Blocks that are left alone where others are checkpointed; `together`: in one graph with them.
+/// The first one behind a checkpoint, which begins the model, has no long chain in front of it.
 template <typename Run>
 void run_kept_blocks(bool together, const CheckpointedBlocks& which, TapeOptions& options,
                      Run&& run, SegmentRun& s) {
-  const bool all_behind = which.share.every == 2;  // each is behind one that is checkpointed
-  options.input_again = together && all_behind;
+  options.input_again = together && which.all_behind();
   s.others = both_passes(run(TapeMode::keep));
   options.input_again = true;
-  if (together && !all_behind) s.behind = both_passes(run(TapeMode::keep));
+  options.checkpointed = s.segment;
+  if (together) s.behind = both_passes(run(TapeMode::keep));
 }
 
 /// Whether functions of autograd make products that a checkpoint in a graph does not tag.
@@ -210,6 +211,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.scattered_operands = in.scattered_operands;
   options.believed_room = believed_room(model, plan, regime, options);
   options.input_again = in.again != nullptr;
+  options.checkpointed = options.input_again && in.again->repeat > 1 ? in.again : nullptr;
   options.output_again = in.feeds_checkpoint;
   options.draws_again = plan.compiles_whole() && !model.facts.breaks_between_layers &&
                         plan.recomputes_blocks() && draws_in_blocks(model);

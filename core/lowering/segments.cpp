@@ -449,7 +449,8 @@ std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::in
   if (!s.others) return {{&s, count}};
   std::vector<Stretch> all;
   for (std::int64_t place = first; place < first + count; ++place) {
-    const bool behind = s.behind && place > 0 && run.own_tapes.has(place - 1);
+    const bool second = place == 1 && run.own_tapes.all_behind();
+    const bool behind = s.behind && place > 0 && !second && run.own_tapes.has(place - 1);
     const LayerTapes* tapes = run.own_tapes.has(place) ? &s : behind ? &*s.behind : &*s.others;
     if (all.empty() || all.back().tapes != tapes) all.push_back({tapes, 0});
     ++all.back().count;

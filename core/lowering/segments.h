@@ -28,7 +28,7 @@ struct SegmentRun : LayerTapes {
   /// cut elsewhere (compiled/cuts.h).
   std::optional<LayerTapes> others;
   /// Those of `others` whose neighbour in front has the segment's own tapes: what they are given is
-  /// computed again, and they do not keep it.
+  /// computed again, and they do not keep it. Where all others are such, all but the first.
   std::optional<LayerTapes> behind;
   /// Inputs of checkpointed blocks that hooks still send while the next blocks run.
   std::vector<TailedFree> sent_inputs;

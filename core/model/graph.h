@@ -184,6 +184,8 @@ struct Op {
   /// view: a slice of its own (x[..., :n]), whose backward pass makes zeros as large as what it is
   /// taken from (SliceBackward0); parts of one split share one such tensor.
   bool cuts = false;
+  /// cat: torch.stack along a new last dimension, viewed as one row.
+  bool stacks = false;
   /// view: a transposition behind which gradients have the other order, so that the node copies
   /// them (a reshape of what is not contiguous).
   bool turned = false;

@@ -71,6 +71,8 @@ struct CheckpointedBlocks {
     if (share.every == 0) return place < share.count;
     return (place + (from_first ? 0 : 1)) % share.every == 0;
   }
+  /// Each that is left alone is behind one of these.
+  constexpr bool all_behind() const { return share.every == 2; }
 };
 
 /// torchtitan's: of its products every second one is computed again.

@@ -239,6 +239,9 @@ struct TapeOptions {
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
   bool input_again = false;
+  /// Of one that is not the first behind a checkpoint: the checkpointed segment in front of it.
+  /// What fuses may be one chain from that one's input on (compiled/partition.h, ChainInFront).
+  const Segment* checkpointed = nullptr;
   /// Of a compiled segment in front of a checkpointed one in the same graph: its output may be
   /// computed again from what it keeps, so that one of both is kept.
   bool output_again = false;

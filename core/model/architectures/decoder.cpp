@@ -133,6 +133,7 @@ Rotation rotation_of(Graph& g, const DecoderDescription& d, const RotaryTables& 
   r.upcast = d.rotary == RotaryKind::f32;
   r.late_upcast = d.rotary == RotaryKind::f32_pairs;
   r.cast_back = r.upcast || r.late_upcast || d.rotary == RotaryKind::f32_tables;
+  r.pairs = d.rotary == RotaryKind::interleaved || r.upcast || r.late_upcast;
   if (d.rotary == RotaryKind::interleaved || r.late_upcast) {
     const auto interleave = [&](ValueId table) {
       const ValueId half = slice(g, table, d.rotary_dim / 2);

@@ -21,7 +21,9 @@ ValueId turn(Graph& g, const Rotation& r, ValueId wide, std::int64_t heads, std:
   const Extent half{part.per / 2, part.scale};
   const ValueId first = g.cut(turned, half), second = g.cut(turned, half);
   const ValueId negated = g.op({OpKind::scalar, {second, kNone, kNone}}, half);
-  ValueId swapped = g.op({OpKind::cat, {negated, first, kNone}}, part);
+  Op both{OpKind::cat, {negated, first, kNone}};
+  both.stacks = r.pairs;
+  ValueId swapped = g.op(both, part);
   if (r.late_upcast) swapped = g.map(OpKind::to_f32, swapped);
   return g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, r.sin));
 }

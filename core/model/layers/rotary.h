@@ -20,6 +20,7 @@ struct Rotation {
   std::int64_t dim = 0;
   bool always_cat = false;   ///< concatenates the untouched dims even when there are none
   bool upcast = false;       ///< x.float() first
+  bool pairs = false;        ///< neighbours are swapped: columns of both halves are stacked
   bool late_upcast = false;  ///< x.float() and rotate_half(x).float()
   bool cast_back = false;    ///< the result returns to the dtype of x
 };

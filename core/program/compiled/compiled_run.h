@@ -36,7 +36,10 @@ class CompiledRun {
         storage_(trace_.graph.nodes.size(), kExternal),
         pass_{{}, flags(), flags()},
         hooks_(writer_, segment.graph,
-               options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {}
+               options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {
+    if (options.checkpointed != nullptr && mode == TapeMode::keep)
+      chain_ = chain_in_front(model, regime, sizes, input);
+  }
 
   void run();
 
@@ -52,6 +55,8 @@ class CompiledRun {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
   TraceOptions trace_options(const Model& model) const;
+  ChainInFront chain_in_front(const Model& model, const Regime& regime, const Sizes& sizes,
+                              DType input);
   void begin_pass();
   void forward();
   void keep_tables();
@@ -130,6 +135,7 @@ class CompiledRun {
   std::map<std::int64_t, std::int64_t> asked_;  ///< by bytes: buffers that later units ask for
   std::vector<TapeEvent> returned_;  ///< gradients of the graph that runs, for return_gradients()
   Pass pass_;
+  ChainInFront chain_;
   bool in_backward_ = false;
   std::int32_t first_slot_ = 0;     ///< of what the pass itself has allocated
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits

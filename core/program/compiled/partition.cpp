@@ -21,7 +21,8 @@ double bytes_of(const Node& node) {
 
 class Partitioner {
  public:
-  Partitioner(const JointGraph& graph, NodeId first_backward, NodeId returned)
+  Partitioner(const JointGraph& graph, NodeId first_backward, NodeId returned,
+              const ChainInFront& chain)
       : graph_(graph),
         end_(first_backward),
         users_(at(graph.end())),
@@ -34,6 +35,7 @@ class Partitioner {
     for (NodeId id = 0; id < end_; ++id) banned_[at(id)] = must_not_recompute(id);
     if (returned != kNone) banned_[at(returned)] = true;
     ban_uses_far_apart();
+    if (chain.length > 0) ban_end_of(chain);
   }
 
   std::vector<bool> kept() const;
@@ -58,6 +60,7 @@ class Partitioner {
   double weight(NodeId id) const;
   NodeId first_unfusible(NodeId start, NodeId last) const;
   void ban_uses_far_apart();
+  void ban_end_of(const ChainInFront& chain);
 
   const JointGraph& graph_;
   NodeId end_;  ///< of the forward pass
@@ -139,6 +142,30 @@ void Partitioner::ban_uses_far_apart() {
   }
 }
 
+/// The first node more than a hundred behind the chain's start where nothing that fuses runs beside
+/// it (ban_if_long_fusible_chains). A chain that is longer in front has ended there.
+void Partitioner::ban_end_of(const ChainInFront& chain) {
+  constexpr std::int64_t kLongest = 100;
+  if (chain.length > kLongest) return;
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> fusible;
+  std::vector<bool> visited(users_.size(), false);
+  for (NodeId id = 0; id < end_; ++id)
+    if (graph_.at(id).kind == NodeKind::chained) fusible.push(id);
+  while (!fusible.empty()) {
+    const NodeId id = fusible.top();
+    fusible.pop();
+    if (visited[at(id)]) continue;
+    visited[at(id)] = true;
+    if (at(id) >= chain.order.size()) return;
+    if (chain.length + chain.order[at(id)] > kLongest && fusible.empty()) {
+      banned_[at(id)] = true;
+      return;
+    }
+    for (const NodeId user : users_[at(id)])
+      if (is_forward(user) && fuses(id, user) && !banned_[at(user)]) fusible.push(user);
+  }
+}
+
 std::vector<bool> Partitioner::kept() const {
   const std::int32_t source = 2 * graph_.end(), sink = source + 1;
   FlowNetwork network(sink + 1);
@@ -172,7 +199,7 @@ std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward
                                   const std::vector<bool>& tags) {
   std::vector<bool> kept(graph.nodes.size(), false), seen(graph.nodes.size(), false);
   std::vector<NodeId> open;
-  const Partitioner partitioner(graph, first_backward, kNone);
+  const Partitioner partitioner(graph, first_backward, kNone, {});
   for (NodeId id = first_backward; id < graph.end(); ++id)
     if (graph.at(id).backward) open.push_back(id);
   while (!open.empty()) {
@@ -193,8 +220,9 @@ std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward
   return kept;
 }
 
-std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned) {
-  return Partitioner(graph, first_backward, returned).kept();
+std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned,
+                             const ChainInFront& chain) {
+  return Partitioner(graph, first_backward, returned, chain).kept();
 }
 
 void keep_read_by_linears(const JointGraph& joint, const Graph& graph, std::vector<bool>& kept) {

@@ -18,7 +18,15 @@ namespace shardplan::compiled {
 std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward,
                                   const std::vector<bool>& tags);
 
-std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned);
+/// What fuses in front of a segment, up to its chained input, where that is all computed again.
+struct ChainInFront {
+  std::int64_t length = 0;          ///< in nodes of AOTAutograd's graph; 0: there is none
+  std::vector<std::int64_t> order;  ///< of the segment's own nodes (aten_order.h), as far as known
+};
+
+/// `chain`: a long one ends in the segment, at a node that is not computed again.
+std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned,
+                             const ChainInFront& chain = {});
 
 /// Stage 3's linear is a function of autograd's, which keeps what it reads whatever trains.
 void keep_read_by_linears(const JointGraph& joint, const Graph& graph, std::vector<bool>& kept);

@@ -1,5 +1,6 @@
 #include "program/compiled/run.h"
 
+#include "program/compiled/aten_order.h"
 #include "program/compiled/compiled_run.h"
 #include "program/compiled/guards.h"
 #include "program/compiled/partition.h"
@@ -33,6 +34,15 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .scattered_operands = options_.scattered_operands};
 }
 
+ChainInFront CompiledRun::chain_in_front(const Model& model, const Regime& regime,
+                                         const Sizes& sizes, DType input) {
+  tape::GraphView view(model, options_.checkpointed->graph, regime, sizes, input, true);
+  const Trace front(view, trace_options(model));
+  const std::vector<std::int64_t> order = aten_order(view, front);
+  if (order.size() < static_cast<std::size_t>(front.first_backward)) return {};
+  return {order.back(), aten_order(view_, trace_)};
+}
+
 void CompiledRun::run() {
   if (trace_.input != kNone)
     storage_[at(trace_.input)] =
@@ -42,7 +52,7 @@ void CompiledRun::run() {
   const NodeId as_made = trace_.widened ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
   kept_ = mode_ != TapeMode::keep ? flags()
-          : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
+          : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made, chain_)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (trace_.leaf != kNone && mode_ == TapeMode::keep) kept_[at(trace_.leaf)] = true;
   if (options_.input_again && trace_.input != kNone) kept_[at(trace_.input)] = false;

@@ -112,6 +112,39 @@ TEST(Partition, DoesNotMakeWhatIsReturnedAgain) {
   EXPECT_TRUE(kept_nodes(m.graph, m.first_backward, m.active)[static_cast<std::size_t>(m.active)]);
 }
 
+/// A norm behind a block that is computed again; the backward pass reads what it has normalized.
+struct Behind {
+  JointGraph graph;
+  NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  NodeId wide = add(graph, NodeKind::pointwise, {x}, kMany, DType::f32);
+  NodeId normal = add(graph, NodeKind::pointwise, {wide}, kMany);
+  NodeId scaled = add(graph, NodeKind::pointwise, {normal}, kMany);
+  NodeId w = add(graph, NodeKind::input, {}, kMany);
+  NodeId out = add(graph, NodeKind::product, {scaled, w}, kMany);
+  NodeId first_backward = graph.end();
+  NodeId tangent = add_tangent(graph);
+
+  Behind() {
+    graph.at(x).resident = true;
+    add(graph, NodeKind::product, {tangent, scaled}, kMany);
+    const NodeId d = add(graph, NodeKind::product, {tangent, w}, kMany);
+    add(graph, NodeKind::pointwise, {d, normal}, kMany);
+  }
+
+  bool keeps_normal(std::int64_t in_front) const {
+    const ChainInFront chain{in_front, {0, 1, 2, 3, 3, 6}};
+    return kept_nodes(graph, first_backward, kNone, chain)[static_cast<std::size_t>(normal)];
+  }
+};
+
+TEST(Partition, EndsALongChainThatFuses) {
+  const Behind behind;
+  EXPECT_FALSE(behind.keeps_normal(0));
+  EXPECT_FALSE(behind.keeps_normal(98));  // it ends at what the product reads, kept anyway
+  EXPECT_TRUE(behind.keeps_normal(99));
+  EXPECT_FALSE(behind.keeps_normal(101));  // it has ended before
+}
+
 Pass pass_over(const JointGraph& graph, std::initializer_list<NodeId> wanted) {
   Pass pass{{},
             std::vector<bool>(graph.nodes.size(), false),

@@ -1,0 +1,118 @@
+#include "program/compiled/aten_order.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace shardplan::compiled {
+namespace {
+
+/// Of a linear: the weight is transposed, and the result gets its dimensions back. What it reads
+/// loses one of them, once for all linears that read it.
+constexpr std::int64_t kProduct = 3, kRowsOfInput = 1;
+/// The heads of queries, keys and values are taken apart and brought to the front; the call, the
+/// result taken out of what it returns, and both undone.
+constexpr std::int64_t kAttention = 3 * 2 + 2 + 2;
+/// Heads of keys or values for as many of queries: unsqueeze, expand, clone, view.
+constexpr std::int64_t kRepeatedHeads = 4;
+/// torch.stack of two: each is unsqueezed, and the result viewed as one row.
+constexpr std::int64_t kStack = 4;
+/// x / (1 + exp(−x)), in fp32 between two casts (torch/_inductor/decomposition.py).
+constexpr std::int64_t kSilu = 4, kCasts = 2;
+
+class Counter {
+ public:
+  Counter(const tape::GraphView& view, const Trace& trace)
+      : view_(view), trace_(trace), once_(static_cast<std::size_t>(trace.first_backward), false) {}
+
+  std::vector<std::int64_t> count() {
+    std::vector<std::int64_t> order;
+    for (NodeId id = 0; id < trace_.first_backward; ++id) {
+      const std::optional<std::int64_t> nodes = nodes_of(id);
+      if (!nodes) break;
+      made_ += *nodes;
+      order.push_back(made_ + cuts_before(trace_.graph.at(id).op));
+    }
+    return order;
+  }
+
+ private:
+  const Op& op(NodeId id) const {
+    return view_.graph().ops()[static_cast<std::size_t>(trace_.graph.at(id).op)];
+  }
+
+  /// Slices of their own: they have no node in the trace.
+  std::int64_t cuts_before(std::int32_t op) const {
+    const auto& ops = view_.graph().ops();
+    const auto end = ops.begin() + std::max(op, 0);
+    return std::count_if(ops.begin(), end, [&](const Op& o) {
+      return o.cuts && trace_.graph.at(trace_.given(o.out)).kind != NodeKind::input;
+    });
+  }
+
+  /// Made from what all blocks share: equal expressions of later blocks are the first one's.
+  bool is_made_once(NodeId id) const {
+    const Node& node = trace_.graph.at(id);
+    const auto* first = node.in.data();
+    return node.inputs > 0 && std::all_of(first, first + node.inputs, [&](NodeId in) {
+             const Node& read = trace_.graph.at(in);
+             return once_[static_cast<std::size_t>(in)] ||
+                    (read.kind == NodeKind::input && !read.resident && !read.viewed);
+           });
+  }
+
+  /// The call adds a bias itself, but autocast casts it before.
+  std::int64_t casts_bias(const Op& linear) const {
+    return linear.bias != kNone && view_.casts_weight(linear) ? 1 : 0;
+  }
+
+  std::optional<std::int64_t> nodes_of(NodeId id) {
+    const Node& node = trace_.graph.at(id);
+    if (node.kind == NodeKind::input || node.kind == NodeKind::chained) return 0;
+    once_[static_cast<std::size_t>(id)] = is_made_once(id);
+    if (once_[static_cast<std::size_t>(id)]) return 0;
+    if (node.kind == NodeKind::attention) return trace_.given(op(id).out) == id ? kAttention : 0;
+    if (op(id).kind == OpKind::sdpa && node.kind == NodeKind::pointwise)
+      return node.elements > trace_.graph.at(node.in[0]).elements ? kRepeatedHeads : 1;
+    if (trace_.given(op(id).out) != id)  // a cast of what it reads
+      return node.kind == NodeKind::pointwise ? std::optional<std::int64_t>(1) : std::nullopt;
+    return nodes_of_operation(id);
+  }
+
+  std::optional<std::int64_t> nodes_of_operation(NodeId id) {
+    const Node& node = trace_.graph.at(id);
+    switch (op(id).kind) {
+      case OpKind::linear:
+        return kProduct + (rows_.insert(node.in[0]).second ? kRowsOfInput : 0) + casts_bias(op(id));
+      case OpKind::silu:
+        return kSilu + (node.type == DType::f32 ? 0 : kCasts);
+      case OpKind::cat:
+        return op(id).stacks ? kStack : 1;
+      case OpKind::to_f32:
+      case OpKind::to_like:
+      case OpKind::add:
+      case OpKind::scalar:
+      case OpKind::mul:
+      case OpKind::power:
+      case OpKind::mean:
+      case OpKind::rsqrt:
+        return 1;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  const tape::GraphView& view_;
+  const Trace& trace_;
+  std::vector<bool> once_;
+  std::set<NodeId> rows_;  ///< what linears have read
+  std::int64_t made_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> aten_order(const tape::GraphView& view, const Trace& trace) {
+  return Counter(view, trace).count();
+}
+
+}  // namespace shardplan::compiled
