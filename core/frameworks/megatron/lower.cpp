@@ -13,6 +13,7 @@
 #include "frameworks/megatron/built.h"
 #include "frameworks/megatron/fsdp_units.h"
 #include "frameworks/megatron/matrices.h"
+#include "frameworks/megatron/received.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
 #include "frameworks/megatron/shared_gradients.h"
@@ -44,6 +45,7 @@ struct MegatronHooks {
   std::int64_t late_workspace = 0;  ///< of autograd's thread, made when it multiplies first
   std::size_t blocks_begin = 0;     ///< the first repeat of blocks
   std::int64_t named_input = 0;     ///< what the model's forward has a name for, beside their input
+  ReceivedTensors received;
   std::vector<Kernel> taken;
 
   /// What the first backward pass makes.
@@ -53,7 +55,9 @@ struct MegatronHooks {
     return late;
   }
 
+  bool keeps_gradient(ProgramBuilder& b) { return received.keeps_gradient(b); }
   void enter(ProgramBuilder& b, std::size_t repeat) {
+    received.enter(b);
     if (repeat == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
@@ -101,7 +105,8 @@ class MegatronLowering {
     add_residents();
     program_.model_bytes = built_bytes(program_.resident);
     program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
-    MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
+    MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0,
+                        ReceivedTensors(run_, stage_), {}};
     b_.in_first_step(workspaces_but(program_.resident, hooks.made_late()));
     drop_widened_gradients();
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
@@ -119,7 +124,9 @@ class MegatronLowering {
           const std::int64_t named = named_embedding_bytes(run_, plan_, chunk(c));
           hooks.named_input = named;
           hooks.blocks_begin = blocks_begin(run_, chunk(c));
+          hooks.received.forward_begins(c);
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          hooks.received.forward_ends(b_);
           b_.free(Category::activations, named);
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
           if (gathers && !shards && at + 1 < gathered.size() && schedule.warmup[at + 1] == 0 &&
@@ -132,14 +139,17 @@ class MegatronLowering {
           if (shards)
             for (const GatherPart part : {GatherPart::first_bucket, GatherPart::other_buckets})
               gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
+          hooks.received.backward_begins(b_);
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks,
                               backward_of(c));
+          hooks.received.backward_ends(b_);
           if (last || options_.shard_gradients) reduce_gradients();
           if (last) {
             add_up_tied();
             average_whole();
           }
         });
+    hooks.received.step_ends(b_);
     step();
     return std::move(program_);
   }
