@@ -16,7 +16,8 @@ TEST(MegatronAccuracy, HoldsEveryPeakWithinAPercent) {
 }
 
 /// What its schedules hold of what stages receive (core/frameworks/megatron/received.h): without
-/// it these were 0.53 % too low in the mean, and up to 0.84. With several chunks up to 0.6 are left.
+/// it these were 0.53 % too low in the mean, and up to 0.84. With several chunks up to 0.6 are
+/// left.
 TEST(MegatronAccuracy, HoldsWhatStagesReceive) {
   RecordList list = records_asked_for(kLists);
   std::erase_if(list.records, [](const Record& r) {

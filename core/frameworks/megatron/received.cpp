@@ -36,7 +36,9 @@ void ReceivedTensors::enter(ProgramBuilder& b) {
   for (const Event& e : std::exchange(leaves_, {})) b.add(e);
 }
 
-void ReceivedTensors::forward_ends(ProgramBuilder& b) { drop_input(b); }
+void ReceivedTensors::forward_ends(ProgramBuilder& b) {
+  drop_input(b);
+}
 
 void ReceivedTensors::backward_begins(ProgramBuilder& b) {
   drop_input(b);

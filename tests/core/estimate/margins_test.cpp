@@ -20,7 +20,8 @@ AllocatorRegime regime_under(const std::string& framework, const std::string& mo
   const Json json = Json::parse(
       R"({"model": ")" + model + R"(", "cluster": "1x8xH100-SXM5-80GB", "framework": {"name": ")" +
       framework + R"("}, "workload": {"micro_batch": 1, "sequence_length": 1024,
-      "gradient_accumulation": 4}, "parallel": )" + parallel + "}");
+      "gradient_accumulation": 4}, "parallel": )" +
+      parallel + "}");
   const Job job = load_job(json, "job.json", {&kHardware, ""});
   return regime_of(job.plan, worst_program(job.model, job.plan));
 }
