@@ -63,7 +63,7 @@ TEST(PublishedTorchtitan, ThroughputWithinFifteenPerCentAndMemoryWithinThree) {
 
 /// PyTorch of December 2024 ran FlashAttention-2 on Hopper, where 2.11 runs cuDNN's kernels: on an
 /// H200 3.24 and 9.44 ms, forward and backward, beside 2.02 and 5.82, for just these rows' heads
-/// (docs/explanation/time.md, "Attention").
+/// (data/measurements/rates/h200/h200-shared-power.json).
 Calibration with_attention_of_its_day() {
   Calibration calibration = load_calibration();
   calibration.time.kernels.attention.peak *= 2.016 / 3.238;
