@@ -122,6 +122,9 @@ class PlanBound {
         work.activation_bytes += backward_rise(chunk);
       }
       work.activation_bytes += alive * kept;
+      // Of the last micro-batch the input and its gradient are there when a step ends, and so among
+      // what is resident, but go when the next one begins (frameworks/megatron/received.h).
+      if (frees) work.activation_bytes -= 2 * input;
       work.seconds += passes * (sum.seconds + sending(input) + sending(output));
       work.flops += passes * sum.flops;
     }

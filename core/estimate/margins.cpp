@@ -34,6 +34,25 @@ bool keeps_copies(const Program& program) {
   return std::any_of(program.events.begin(), program.events.end(), copies);
 }
 
+/// How many tokens a router sends here, and how long a message holds a block that its sender let
+/// go, is not this rank's to decide.
+bool hangs_on_other_ranks(const Plan& plan) {
+  const FrameworkTraits& traits = traits_of(plan);
+  if (plan.parallel.pipeline > 1 && traits.frees_sent) return true;
+  if (plan.parallel.expert == 1) return false;
+  switch (traits.experts(plan)) {
+    case ExpertExchange::dispatcher:
+    case ExpertExchange::autoep:
+    case ExpertExchange::reordered:
+      return true;
+    case ExpertExchange::slots:
+    case ExpertExchange::gathered:
+    case ExpertExchange::same_tokens:
+      break;
+  }
+  return false;
+}
+
 }  // namespace
 
 AllocatorRegime regime_of(const Plan& plan, const Program& program) {
@@ -48,7 +67,8 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
   // TRL's hooks hold what they send and bring until events of their streams have passed.
   if (plan.activation_offloading == ActivationOffloading::streams)
     return AllocatorRegime::offloading;
-  if (!waits_for_streams(program)) return AllocatorRegime::steady;
+  if (!waits_for_streams(program))
+    return hangs_on_other_ranks(plan) ? AllocatorRegime::exchanged : AllocatorRegime::steady;
   return keeps_copies(program) ? AllocatorRegime::copies : AllocatorRegime::streams;
 }
 

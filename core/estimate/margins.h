@@ -16,6 +16,8 @@ namespace shardplan {
 /// What decides how closely the simulated allocator follows a real one.
 enum class AllocatorRegime : std::uint8_t {
   steady,      ///< a training step whose blocks go in the host's order
+  exchanged,   ///< such a one with blocks that other ranks decide about: tokens that a router
+               ///< sends here, no two steps as many; what a stage has sent and let go
   streams,     ///< one whose blocks wait for another stream: when they come back is chance
   copies,      ///< such a one that has second shards, of smaller groups, or shards on the host
   offloading,  ///< activations on the host, which hooks send and bring: their blocks wait for
@@ -23,8 +25,8 @@ enum class AllocatorRegime : std::uint8_t {
   generation,  ///< caches that grow token by token
   iterations,  ///< several programs in turn: reinforcement and preference training
 };
-inline constexpr std::array<std::string_view, 6> kRegimeNames{
-    "steady", "streams", "copies", "offloading", "generation", "iterations"};
+inline constexpr std::array<std::string_view, 7> kRegimeNames{
+    "steady", "exchanged", "streams", "copies", "offloading", "generation", "iterations"};
 
 /// Ratios of measured to predicted bytes that at least kMarginLevel of the runs did not pass.
 struct Margin {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frameworks/traits.h"
+#include "program/tape.h"
 #include "saving/rules.h"
 
 namespace shardplan::usual {

@@ -128,7 +128,9 @@ inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kAlongName = 2;     ///< the gradient of Shared::read_along
 inline constexpr std::int32_t kHeldOverName = 3;  ///< ModelRun::held_over
 inline constexpr std::int32_t kGivenName = 4;     ///< the graphs' copy of that
-inline constexpr std::int32_t kFirstSlotName = 5;
+inline constexpr std::int32_t kReceivedName = 5;  ///< a stage's input that outlives its passes
+inline constexpr std::int32_t kAwaitedName = 6;   ///< the gradient of its output that does
+inline constexpr std::int32_t kFirstSlotName = 7;
 
 std::int32_t slots_of(const std::optional<LayerTapes>& layers);
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);

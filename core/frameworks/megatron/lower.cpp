@@ -12,7 +12,9 @@
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/built.h"
 #include "frameworks/megatron/fsdp_units.h"
+#include "frameworks/megatron/hooks.h"
 #include "frameworks/megatron/matrices.h"
+#include "frameworks/megatron/received.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/sent_modules.h"
 #include "frameworks/megatron/shared_gradients.h"
@@ -34,48 +36,6 @@ namespace {
 /// the furthest above its prediction: gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_muon, 3.284 GiB
 /// where 2.899 are predicted.
 constexpr double kMostOver = 1.14;
-
-/// Gradients are added to their buffer: those of products by the product itself
-/// (gradient_accumulation_fusion), others by a kernel.
-struct MegatronHooks {
-  const Model& model;
-  const MegatronOptions& options;
-  UnreadGradients unread;
-  std::int64_t late_workspace = 0;  ///< of autograd's thread, made when it multiplies first
-  std::size_t blocks_begin = 0;     ///< the first repeat of blocks
-  std::int64_t named_input = 0;     ///< what the model's forward has a name for, beside their input
-  std::vector<Kernel> taken;
-
-  /// What the first backward pass makes.
-  std::vector<Event> made_late() const {
-    std::vector<Event> late = unread.all();
-    append_tensors(late, Category::workspace, late_workspace, 1);
-    return late;
-  }
-
-  void enter(ProgramBuilder& b, std::size_t repeat) {
-    if (repeat == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
-  }
-  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
-    const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
-    const bool fused = product && options.gradient_accumulation_fusion;
-    std::vector<Event> made;
-    append_tensors(made, Category::workspace, std::exchange(late_workspace, 0), 1);
-    append_tensors(made, Category::workspace, unread.made_with(id), 1);
-    b.in_first_step(std::move(made));
-    // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
-    // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
-    if (!fused || !options.transformer_engine) b.transient(Category::gradients, bytes);
-    if (fused) return;
-    const std::int64_t buffer = checked_mul(p.numel, size_of(options.gradients));
-    taken.push_back(sweep(static_cast<double>(bytes + 2 * buffer), DType::f32, 1, Issue::autograd));
-  }
-  void end(ProgramBuilder& b) {
-    b.compute(taken);
-    taken.clear();
-  }
-};
 
 class MegatronLowering {
  public:
@@ -101,7 +61,9 @@ class MegatronLowering {
     add_residents();
     program_.model_bytes = built_bytes(program_.resident);
     program_.build = build_of(own_, plan_, keeps_parts() ? &buffers_ : nullptr, program_.resident);
-    MegatronHooks hooks{model_, options_, unread_gradients(), late_workspace(), 0, 0, {}};
+    MegatronHooks hooks{
+        model_, options_, unread_gradients(), late_workspace(), 0, 0, ReceivedTensors(run_, stage_),
+        {}};
     b_.in_first_step(workspaces_but(program_.resident, hooks.made_late()));
     drop_widened_gradients();
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
@@ -119,7 +81,9 @@ class MegatronLowering {
           const std::int64_t named = named_embedding_bytes(run_, plan_, chunk(c));
           hooks.named_input = named;
           hooks.blocks_begin = blocks_begin(run_, chunk(c));
+          hooks.received.forward_begins(c);
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          hooks.received.forward_ends(b_);
           b_.free(Category::activations, named);
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
           if (gathers && !shards && at + 1 < gathered.size() && schedule.warmup[at + 1] == 0 &&
@@ -132,14 +96,17 @@ class MegatronLowering {
           if (shards)
             for (const GatherPart part : {GatherPart::first_bucket, GatherPart::other_buckets})
               gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
+          hooks.received.backward_begins(b_);
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks,
                               backward_of(c));
+          hooks.received.backward_ends(b_);
           if (last || options_.shard_gradients) reduce_gradients();
           if (last) {
             add_up_tied();
             average_whole();
           }
         });
+    hooks.received.step_ends(b_);
     step();
     return std::move(program_);
   }

@@ -132,6 +132,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .divided_over = megatron_divided_over,
     .given = Given::flat,
     .shards_parameters = usual::never,
+    .places_states = true,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,
     .communicators = megatron_communicators,

@@ -53,7 +53,8 @@ void emit_chunk_forward(ProgramBuilder& b, const Model& model, const ModelRun& r
   if (sent == SentOutput::freed) b.free_named(Category::activations, bytes, detail::kOutputName);
 }
 
-/// `backward`: the chunk's repeats in the order of the backward pass.
+/// `backward`: the chunk's repeats in the order of the backward pass. Where `hooks` has
+/// keeps_gradient(builder), it says whether somebody keeps what was sent.
 template <typename Hooks>
 void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                          const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks,
@@ -64,6 +65,8 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
   if (!makes_input_gradient(run, chunk))
     b.alloc_named(Category::activations, bytes, detail::kGradientName);
   emit_send(b, plan, bytes, "gradients to the stage before");
+  if constexpr (requires { hooks.keeps_gradient(b); })
+    if (bytes > 0 && hooks.keeps_gradient(b)) return;
   b.free_named(Category::activations, bytes, detail::kGradientName);
 }
 
