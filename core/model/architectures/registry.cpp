@@ -275,6 +275,27 @@ bool reads_images(std::string_view model_type) {
   });
 }
 
+/// What peft adapts of experts; engines with adapters of their own have their own rules.
+void take_adapters(const ModelConfig& config, std::string_view type, BuildOptions& options) {
+  if (!options.lora || options.inside || options.adapts_linears_alone || options.joins_adapters)
+    return;
+  Lora& lora = *options.lora;
+  options.expert_targets = take_expert_targets(type, lora);
+  const auto refuse = [&](std::string key, std::string message, std::string expected) {
+    throw InputError({.file = config.file(),
+                      .key = "workload.lora." + std::move(key),
+                      .message = std::move(message),
+                      .expected = std::move(expected)});
+  };
+  if (!options.expert_targets.refused.empty())
+    refuse("targets", "peft refuses " + options.expert_targets.refused, "both, or neither");
+  if (options.expert_targets.taken.empty()) return;
+  const std::string weights = fmt::format(
+      "peft adapts weights of experts for {} of '{}', and refuses ", lora.targets.front(), type);
+  if (lora.dropout > 0) refuse("dropout", weights + "dropout beside them", "0, or other targets");
+  if (lora.magnitudes) refuse("dora", weights + "DoRA of them", "false, or other targets");
+}
+
 Model build_model(const ModelConfig& config, const BuildOptions& options) {
   const std::string type = config.text("model_type", "");
   const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
@@ -290,6 +311,7 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                              type),
                       .expected = "torch"});
   BuildOptions known = options;
+  take_adapters(config, type, known);
   known.fused = kernels_of(type, options.requested);
   if (!known.inside && (found->classes.known & kReadByBuilder) == 0)
     known.head = read_head(config, found->classes);
