@@ -372,6 +372,8 @@ LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingMod
     m.weight = embedding.tied;
     model_.modules[static_cast<std::size_t>(m.module)].parameters.push_back(m.weight);
   }
+  if (is_lora_target(name) && options_.lora->rotation_block == 0 && !options_.lora->magnitudes)
+    m.lora = add_linear_lora(name, m.in, m.out);
   if (bias)
     m.bias = add_parameter(m.module, prefix_ + std::string(name) + ".bias", {m.out},
                            ParameterKind::bias);

@@ -1,7 +1,5 @@
 #include "model/peft_targets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -28,23 +26,38 @@ struct Default {
 };
 
 /// peft 0.21 (utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING), of the types
-/// that are described here.
+/// that are described here. Mixtral's is not among them: with none said, 0.21.2 looks for experts'
+/// weights that nobody named, and refuses.
 constexpr std::array kDefaults{
-    Default{"t5", kShortQueryValue},      Default{"mt5", kShortQueryValue},
-    Default{"bart", kQueryValue},         Default{"gpt2", kGpt2},
-    Default{"bloom", kJoint},             Default{"opt", kQueryValue},
-    Default{"gptj", kQueryValue},         Default{"gpt_neox", kJoint},
-    Default{"gpt_neo", kQueryValue},      Default{"bert", kLongQueryValue},
-    Default{"roberta", kLongQueryValue},  Default{"xlm-roberta", kLongQueryValue},
-    Default{"electra", kLongQueryValue},  Default{"deberta-v2", kDebertaV2},
-    Default{"deberta", kDeberta},         Default{"llama", kQueryValue},
-    Default{"llama4", kQueryValue},       Default{"mpt", kMpt},
-    Default{"falcon", kJoint},            Default{"mistral", kQueryValue},
-    Default{"mixtral", kQueryValue},      Default{"stablelm", kQueryValue},
-    Default{"phi", kPhi},                 Default{"gemma", kQueryValue},
-    Default{"gemma2", kQueryValue},       Default{"gemma3_text", kQueryValue},
-    Default{"gemma4", kQueryValue},       Default{"qwen2", kQueryValue},
-    Default{"qwen3", kQueryValue},        Default{"nemotron_h", kNemotron},
+    Default{"t5", kShortQueryValue},
+    Default{"mt5", kShortQueryValue},
+    Default{"bart", kQueryValue},
+    Default{"gpt2", kGpt2},
+    Default{"bloom", kJoint},
+    Default{"opt", kQueryValue},
+    Default{"gptj", kQueryValue},
+    Default{"gpt_neox", kJoint},
+    Default{"gpt_neo", kQueryValue},
+    Default{"bert", kLongQueryValue},
+    Default{"roberta", kLongQueryValue},
+    Default{"xlm-roberta", kLongQueryValue},
+    Default{"electra", kLongQueryValue},
+    Default{"deberta-v2", kDebertaV2},
+    Default{"deberta", kDeberta},
+    Default{"llama", kQueryValue},
+    Default{"llama4", kQueryValue},
+    Default{"mpt", kMpt},
+    Default{"falcon", kJoint},
+    Default{"mistral", kQueryValue},
+    Default{"stablelm", kQueryValue},
+    Default{"phi", kPhi},
+    Default{"gemma", kQueryValue},
+    Default{"gemma2", kQueryValue},
+    Default{"gemma3_text", kQueryValue},
+    Default{"gemma4", kQueryValue},
+    Default{"qwen2", kQueryValue},
+    Default{"qwen3", kQueryValue},
+    Default{"nemotron_h", kNemotron},
 };
 
 /// Types whose experts were linears before transformers 5, and are joint weights since (its
@@ -62,6 +75,9 @@ struct FormerNames {
 constexpr FormerNames kOfMixtral{"w1", "w3", "w2"};
 constexpr FormerNames kOfQwen{"gate_proj", "up_proj", "down_proj"};
 constexpr std::string_view kRouter = "gate";
+
+/// peft 0.21 (tuners/tuners_utils.py, _check_lora_target_modules_mamba).
+constexpr std::array<std::string_view, 4> kOfMamba{"falcon_h1", "mamba", "mamba2", "nemotron_h"};
 
 bool has(Names names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -83,16 +99,20 @@ std::vector<std::string> default_targets(std::string_view model_type) {
   return {found->targets.begin(), found->targets.end()};
 }
 
+bool targets_mamba_output(std::string_view model_type, const Lora& lora) {
+  return has(kOfMamba, model_type) && targets(lora, "out_proj");
+}
+
 ExpertTargets take_expert_targets(std::string_view model_type, Lora& lora) {
   const bool mixtral = has(kLikeMixtral, model_type);
   if (!mixtral && !has(kLikeQwen, model_type)) return {};
   const FormerNames names = mixtral ? kOfMixtral : kOfQwen;
   const bool gate = targets(lora, names.gate), up = targets(lora, names.up);
   ExpertTargets experts;
-  if (gate != up)
-    experts.refused = fmt::format("{} without {}, which experts of '{}' have in one weight",
-                                  gate ? names.gate : names.up, gate ? names.up : names.gate,
-                                  model_type);
+  if (gate != up) {
+    experts.alone = gate ? names.gate : names.up;
+    experts.missing = gate ? names.up : names.gate;
+  }
   const auto take = [&](std::string_view name, std::string_view weight) {
     if (!targets(lora, name)) return;
     experts.taken.emplace_back(name);

@@ -17,8 +17,11 @@ std::vector<std::string> default_targets(std::string_view model_type);
 struct ExpertTargets {
   std::vector<std::string> taken;
   bool doubles_gate_up = false;  ///< two linears in one weight: twice the rank
-  std::string refused;           ///< why peft refuses the targets; empty: it takes them
+  std::string_view alone, missing;  ///< peft refuses one of both without the other; empty: fine
 };
+
+/// A module that peft refuses in a network with Mamba's layers, where `lora` targets it.
+bool targets_mamba_output(std::string_view model_type, const Lora& lora);
 
 /// Adds the experts' weights to `lora` where peft does; nothing for most types.
 ExpertTargets take_expert_targets(std::string_view model_type, Lora& lora);

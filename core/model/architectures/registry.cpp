@@ -275,26 +275,46 @@ bool reads_images(std::string_view model_type) {
   });
 }
 
+namespace {
+
 /// What peft adapts of experts; engines with adapters of their own have their own rules.
 void take_adapters(const ModelConfig& config, std::string_view type, BuildOptions& options) {
   if (!options.lora || options.inside || options.adapts_linears_alone || options.joins_adapters)
     return;
   Lora& lora = *options.lora;
-  options.expert_targets = take_expert_targets(type, lora);
-  const auto refuse = [&](std::string key, std::string message, std::string expected) {
+  ExpertTargets& experts = options.expert_targets;
+  experts = take_expert_targets(type, lora);
+  const auto refuse = [&](const char* key, std::string message, std::string expected) {
     throw InputError({.file = config.file(),
-                      .key = "workload.lora." + std::move(key),
+                      .key = key,
                       .message = std::move(message),
                       .expected = std::move(expected)});
   };
-  if (!options.expert_targets.refused.empty())
-    refuse("targets", "peft refuses " + options.expert_targets.refused, "both, or neither");
-  if (options.expert_targets.taken.empty()) return;
-  const std::string weights = fmt::format(
-      "peft adapts weights of experts for {} of '{}', and refuses ", lora.targets.front(), type);
-  if (lora.dropout > 0) refuse("dropout", weights + "dropout beside them", "0, or other targets");
-  if (lora.magnitudes) refuse("dora", weights + "DoRA of them", "false, or other targets");
+  if (!experts.alone.empty())
+    refuse("workload.lora.targets",
+           fmt::format("peft refuses {} without {}, which experts of '{}' have in one weight",
+                       experts.alone, experts.missing, type),
+           "both, or neither");
+  if (targets_mamba_output(type, lora))
+    refuse("workload.lora.targets",
+           fmt::format("peft refuses out_proj of '{}', which all-linear has too: its kernels take "
+                       "the weight itself",
+                       type),
+           "names of other linear layers, such as in_proj");
+  if (experts.taken.empty()) return;
+  if (lora.dropout > 0)
+    refuse("workload.lora.dropout",
+           fmt::format("peft takes {} for weights of experts of '{}', and refuses dropout there",
+                       fmt::join(experts.taken, ", "), type),
+           "0, or other targets");
+  if (lora.magnitudes)
+    refuse("workload.lora.dora",
+           fmt::format("peft takes {} for weights of experts of '{}', and refuses DoRA there",
+                       fmt::join(experts.taken, ", "), type),
+           "false, or other targets");
 }
+
+}  // namespace
 
 Model build_model(const ModelConfig& config, const BuildOptions& options) {
   const std::string type = config.text("model_type", "");
