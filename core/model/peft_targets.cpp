@@ -64,9 +64,9 @@ constexpr std::array kDefaults{
 /// conversion_mapping.py, _MODEL_TO_CONVERSION_PATTERN); Mixtral is in peft's own copy of it.
 constexpr std::array<std::string_view, 3> kLikeMixtral{"mixtral", "minimax", "minimax_m2"};
 constexpr std::array<std::string_view, 17> kLikeQwen{
-    "afmoe",        "deepseek_v2", "deepseek_v3",   "deepseek_v32", "dots1",      "ernie4_5_moe",
-    "exaone_moe",   "flex_olmo",   "glm4_moe",      "glm4_moe_lite", "glm4v_moe", "glm_moe_dsa",
-    "hunyuan_v1_moe", "olmoe",     "qwen3_moe",     "qwen3_next",   "solar_open"};
+    "afmoe",          "deepseek_v2", "deepseek_v3", "deepseek_v32",  "dots1",     "ernie4_5_moe",
+    "exaone_moe",     "flex_olmo",   "glm4_moe",    "glm4_moe_lite", "glm4v_moe", "glm_moe_dsa",
+    "hunyuan_v1_moe", "olmoe",       "qwen3_moe",   "qwen3_next",    "solar_open"};
 
 /// peft 0.21 (utils/transformers_weight_conversion.py, _MOE_TARGET_MODULE_MAPPING).
 struct FormerNames {
@@ -92,9 +92,8 @@ bool targets(const Lora& lora, std::string_view name) {
 }  // namespace
 
 std::vector<std::string> default_targets(std::string_view model_type) {
-  const auto* found = std::find_if(kDefaults.begin(), kDefaults.end(), [&](const Default& d) {
-    return d.model_type == model_type;
-  });
+  const auto* found = std::find_if(kDefaults.begin(), kDefaults.end(),
+                                   [&](const Default& d) { return d.model_type == model_type; });
   if (found == kDefaults.end()) return {};
   return {found->targets.begin(), found->targets.end()};
 }

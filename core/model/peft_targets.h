@@ -16,7 +16,7 @@ std::vector<std::string> default_targets(std::string_view model_type);
 /// has no such linears: the linears that do have such names stay as they are.
 struct ExpertTargets {
   std::vector<std::string> taken;
-  bool doubles_gate_up = false;  ///< two linears in one weight: twice the rank
+  bool doubles_gate_up = false;     ///< two linears in one weight: twice the rank
   std::string_view alone, missing;  ///< peft refuses one of both without the other; empty: fine
 };
 

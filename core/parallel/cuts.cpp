@@ -220,7 +220,8 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
            .message = fmt::format("transformers divides experts over its tensor-parallel "
                                   "ranks, of which there are {}",
                                   plan.parallel.tensor),
-           .expected = fmt::format("{}", plan.parallel.tensor)});
+           .expected =
+               plan.parallel.tensor == 1 ? "1" : fmt::format("1 or {}", plan.parallel.tensor)});
     return;
   }
   plan_ = plan_of(model, plan);

@@ -301,17 +301,6 @@ void take_adapters(const ModelConfig& config, std::string_view type, BuildOption
                        "the weight itself",
                        type),
            "names of other linear layers, such as in_proj");
-  if (experts.taken.empty()) return;
-  if (lora.dropout > 0)
-    refuse("workload.lora.dropout",
-           fmt::format("peft takes {} for weights of experts of '{}', and refuses dropout there",
-                       fmt::join(experts.taken, ", "), type),
-           "0, or other targets");
-  if (lora.magnitudes)
-    refuse("workload.lora.dora",
-           fmt::format("peft takes {} for weights of experts of '{}', and refuses DoRA there",
-                       fmt::join(experts.taken, ", "), type),
-           "false, or other targets");
 }
 
 }  // namespace

@@ -35,14 +35,26 @@ struct Exception {
 };
 constexpr Exception kNotFollowed[] = {
     // peft refuses Gemma4ClippableLinear, which the towers have under the names of the text's.
-    {"gemma4", "q_proj"},    {"gemma4", "k_proj"},  {"gemma4", "v_proj"},    {"gemma4", "o_proj"},
-    {"gemma4", "gate_proj"}, {"gemma4", "up_proj"}, {"gemma4", "down_proj"},
+    {"gemma4", "q_proj"},
+    {"gemma4", "k_proj"},
+    {"gemma4", "v_proj"},
+    {"gemma4", "o_proj"},
+    {"gemma4", "gate_proj"},
+    {"gemma4", "up_proj"},
+    {"gemma4", "down_proj"},
     // Convolutions over patches, which are no linears.
-    {"qwen2_vl", "proj"},    {"qwen2_5_vl", "proj"}, {"qwen3_vl", "proj"}, {"qwen3_vl_moe", "proj"},
-    {"qwen3_5", "proj"},     {"qwen3_5_moe", "proj"},
+    {"qwen2_vl", "proj"},
+    {"qwen2_5_vl", "proj"},
+    {"qwen3_vl", "proj"},
+    {"qwen3_vl_moe", "proj"},
+    {"qwen3_5", "proj"},
+    {"qwen3_5_moe", "proj"},
     // Linears of towers that no forward pass of the network uses.
-    {"gemma3", "all-linear"}, {"paligemma", "all-linear"}, {"llava", "all-linear"},
-    {"gemma4", "all-linear"}, {"mllama", "all-linear"},
+    {"gemma3", "all-linear"},
+    {"paligemma", "all-linear"},
+    {"llava", "all-linear"},
+    {"gemma4", "all-linear"},
+    {"mllama", "all-linear"},
     {"siglip", "head"},
     {"deberta-v2", "*"},
 };

@@ -27,12 +27,11 @@ TEST(PublishedPlans, AreKnownOrSaidNotToBe) {
 
 /// "model.layers.{}.mlp.up_proj.weight" in a plan of "layers.*.mlp.up_proj".
 Cut published(const Json& plan, const std::string& tensor) {
-  static const std::map<std::string, Cut> kCuts{
-      {"colwise", Cut::column},
-      {"rowwise", Cut::row},
-      {"colwise_gather_output", Cut::column_gathered},
-      {"rowwise_split_input", Cut::row_sliced},
-      {"replicated_with_grad_allreduce", Cut::summed}};
+  static const std::map<std::string, Cut> kCuts{{"colwise", Cut::column},
+                                                {"rowwise", Cut::row},
+                                                {"colwise_gather_output", Cut::column_gathered},
+                                                {"rowwise_split_input", Cut::row_sliced},
+                                                {"replicated_with_grad_allreduce", Cut::summed}};
   for (const auto& [module, style] : plan.items()) {
     const std::string end = module.substr(module.find('*') + 1);
     if (tensor.ends_with(end + ".weight")) return kCuts.at(style.get<std::string>());
@@ -57,7 +56,8 @@ TEST(PublishedPlans, OfDenseNetworksCutTheSameModules) {
         // Tables and heads are in the plans of the classes.
         if (p.kind == ParameterKind::embedding || !p.name.starts_with("model.")) continue;
         if (!p.name.ends_with(".weight")) continue;
-        EXPECT_EQ(cuts.of(static_cast<ParameterId>(i)), published(plans.at("plans").at(type), p.name))
+        EXPECT_EQ(cuts.of(static_cast<ParameterId>(i)),
+                  published(plans.at("plans").at(type), p.name))
             << name << ' ' << p.name;
       }
     }
