@@ -159,6 +159,8 @@ bool ModelBuilder::is_lora_target(std::string_view name) const {
     return false;
   if (trains_whole(prefix_ + std::string(name))) return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
+  const auto& taken = options_.expert_targets.taken;
+  if (std::find(taken.begin(), taken.end(), last) != taken.end()) return false;
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.
   if (targets.size() == 1 && targets.front() == "all-linear")
@@ -307,12 +309,14 @@ RotationModule ModelBuilder::add_rotation(std::string_view name, std::int64_t in
 void ModelBuilder::adapt_experts(ParameterId parameter, std::string_view name) {
   const Parameter& p = model_.parameters[static_cast<std::size_t>(parameter)];
   constexpr std::size_t kExpertDimensions = 3;
-  if (!options_.lora || !trains_ || p.shape.size() != kExpertDimensions) return;
+  const std::size_t dimensions = p.shape.size();  // a router's weight has one less
+  if (!options_.lora || !trains_ || dimensions > kExpertDimensions || dimensions < 2) return;
   const std::string full = p.name;
   if (options_.joins_adapters) {
     const std::vector<std::int64_t> shape = p.shape;
     const bool joint = name.ends_with("gate_up_proj") && is_lora_target("gate_proj");
-    if (p.kind == ParameterKind::expert && (joint || is_lora_target(name)))
+    if (p.kind == ParameterKind::expert && dimensions == kExpertDimensions &&
+        (joint || is_lora_target(name)))
       adapted_.emplace_back(parameter, add_expert_lora(std::string(name), shape));
     return;
   }
@@ -321,9 +325,11 @@ void ModelBuilder::adapt_experts(ParameterId parameter, std::string_view name) {
         return full == target || full.ends_with("." + target);
       }))
     return;
-  const std::int64_t count = p.shape[0], out = p.shape[1], in = p.shape[2];
+  const std::int64_t count = dimensions == kExpertDimensions ? p.shape[0] : 1;
+  const std::int64_t out = p.shape[dimensions - 2], in = p.shape[dimensions - 1];
+  const bool doubled = options_.expert_targets.doubles_gate_up && name.ends_with(".gate_up_proj");
   LoraModules lora;
-  lora.rank = options_.lora->rank;
+  lora.rank = checked_mul(options_.lora->rank, doubled ? 2 : 1);
   const std::string own(name);
   const std::int64_t width = checked_mul(lora.rank, count);
   lora.a_module = add_module(own + ".lora_A");
@@ -366,6 +372,8 @@ LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingMod
     m.weight = embedding.tied;
     model_.modules[static_cast<std::size_t>(m.module)].parameters.push_back(m.weight);
   }
+  if (is_lora_target(name) && options_.lora->rotation_block == 0 && !options_.lora->magnitudes)
+    m.lora = add_linear_lora(name, m.in, m.out);
   if (bias)
     m.bias = add_parameter(m.module, prefix_ + std::string(name) + ".bias", {m.out},
                            ParameterKind::bias);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "model/peft_targets.h"
 #include "plan/plan.h"
 
 namespace shardplan {
@@ -34,6 +35,8 @@ struct BuildOptions {
   /// Adapters as mcore-bridge adds them to Megatron Core's layers: linears of one input share A,
   /// and every expert has a pair.
   bool joins_adapters = false;
+  bool adapts_linears_alone = false;  ///< adapters are an engine's own: it takes no experts for them
+  ExpertTargets expert_targets;       ///< what peft takes of experts, where the type is known
   std::optional<DeepSpeedMoe> moe;  ///< with KernelSet::deepspeed_moe
   std::int64_t further_tokens = 0;  ///< that layers behind the others predict (Megatron-LM)
   ImageWork images;
@@ -81,6 +84,7 @@ struct LinearModule {
   bool widened = false;  ///< its weight is stored in fewer bits and widened for each product
   bool by_bitsandbytes = false;  ///< bitsandbytes multiplies by it
   std::optional<LoraModules> lora;
+  bool lora_in_weight = false;  ///< the adapters' product is added to the weight, for each product
   std::optional<RotationModule> rotation;
 };
 struct EmbeddingModule {

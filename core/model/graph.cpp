@@ -23,7 +23,7 @@ ValueId Graph::shared_input(std::int32_t shared, Extent extent) {
 
 ValueId Graph::op(Op op, Extent out) {
   op.out = add_value(out);
-  op.autocast = autocast_;
+  op.autocast = op.autocast && autocast_;
   op.all_tokens = all_tokens_;
   op.tiled = op.tiled || tiled_;
   ops_.push_back(op);

@@ -114,7 +114,7 @@ constexpr std::array kTrainingOptions{
         {.get = [](const Workload& w) -> OptionValue { return std::int64_t{w.lora.has_value()}; }}),
 };
 
-/// peft's default for most decoders.
+/// peft's default for most decoders; a job's loader knows its network's.
 OptionValue usual_targets(const Workload&) {
   return std::vector<std::string>{"q_proj", "v_proj"};
 }
@@ -132,8 +132,10 @@ constexpr std::array kLoraOptions{
                                                      "--lora-target-modules",
                                              .help = "modules, such as q_proj,v_proj",
                                              .doc = "last parts of module names, or `all-linear` "
-                                                    "alone: every linear layer of the blocks",
-                                             .default_text = "`q_proj`, `v_proj`",
+                                                    "alone: every linear layer but the head, and "
+                                                    "experts where peft takes them",
+                                             .default_text = "peft's for the model's type, else "
+                                                             "`q_proj`, `v_proj`",
                                              .elements = "module names"},
                                             {.open = usual_targets}),
     option<&Workload::lora, &Lora::base>({.key = "quantization",

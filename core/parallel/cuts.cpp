@@ -70,6 +70,19 @@ constexpr std::array kPlans{
     PublishedPlan{"gemma", {kAttention, kMlp}},
     PublishedPlan{"gemma2", {kAttention, kMlp}},
     PublishedPlan{"cohere", {kAttention, kMlp}},
+    PublishedPlan{"cohere2", {kAttention, kMlp}},
+    PublishedPlan{"cwm", {kAttention, kMlp}},
+    PublishedPlan{"ernie4_5", {kAttention, kMlp}},
+    PublishedPlan{"granite", {kAttention, kMlp}},
+    PublishedPlan{"hyperclovax", {kAttention, kMlp}},
+    PublishedPlan{"ministral", {kAttention, kMlp}},
+    PublishedPlan{"seed_oss", {kAttention, kMlp}},
+    PublishedPlan{"smollm3", {kAttention, kMlp}},
+    PublishedPlan{"arcee", {kAttention, kMlp}},  // without a gate, as the next
+    PublishedPlan{"jais2", {kAttention, kMlp}},
+    PublishedPlan{"apertus", {kAttention, kHeadNorms, kMlp}},
+    PublishedPlan{"exaone4", {kAttention, kHeadNorms, kMlp}},
+    PublishedPlan{"gemma4_unified_text", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"qwen3", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"gemma3_text", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"gemma4_text", {kAttention, kHeadNorms, kMlp}},
@@ -86,12 +99,18 @@ constexpr std::array kPlans{
     PublishedPlan{"starcoder2", {kAttention, kStarcoder}},
     PublishedPlan{"olmo", {kAttention, kMlp}},
     PublishedPlan{"olmo2", {kGatheredAttention, kMlp}},
+    PublishedPlan{"olmo3", {kGatheredAttention, kMlp}},
     PublishedPlan{"glm4", {kAttention, kFusedMlp}},
     PublishedPlan{"gpt_neox", {kNeox}},
     PublishedPlan{"deepseek_v2", {kLatent, kExperts, kSharedExperts, kMlp}},
     PublishedPlan{"deepseek_v3", {kExperts, kSharedExperts, kMlp}},
     PublishedPlan{"ernie4_5_moe", {kAttention, kExperts, kSharedExperts, kMlp}},
 };
+
+/// Types whose plan has what is not described here.
+constexpr std::array<std::string_view, 11> kNotDescribed{
+    "deepseek_v32", "dots1",       "gemma3n_text", "glm",   "glm4_moe",  "glm4_moe_lite",
+    "glm_moe_dsa",  "llama4_text", "minimax_m2",   "olmoe", "qwen3_next"};
 
 /// Of networks with experts that an engine divides and transformers has no plan of: the same
 /// modules by their usual names, with one sum over the ranks behind attention and one behind the
@@ -155,6 +174,13 @@ bool ends_with_one_of(std::string_view module, std::initializer_list<std::string
 
 }  // namespace
 
+PlanState plan_state(std::string_view text_type) {
+  if (std::ranges::find(kPlans, text_type, &PublishedPlan::model_type) != kPlans.end())
+    return PlanState::described;
+  return std::ranges::find(kNotDescribed, text_type) != kNotDescribed.end() ? PlanState::published
+                                                                            : PlanState::none;
+}
+
 bool has_plan_by_name(const Model& model, const Plan& plan) {
   return plan_of(model, plan) >= 0;
 }
@@ -194,7 +220,8 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
            .message = fmt::format("transformers divides experts over its tensor-parallel "
                                   "ranks, of which there are {}",
                                   plan.parallel.tensor),
-           .expected = fmt::format("{}", plan.parallel.tensor)});
+           .expected =
+               plan.parallel.tensor == 1 ? "1" : fmt::format("1 or {}", plan.parallel.tensor)});
     return;
   }
   plan_ = plan_of(model, plan);
@@ -206,6 +233,9 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
     if (style == SplitStyle::autotp &&
         std::find(kParsed.begin(), kParsed.end(), type) != kParsed.end())
       return;
+    if (plan_state(type) == PlanState::published)
+      refuse(fmt::format("the tensor-parallel plan of {} in transformers is not described", type),
+             "1, or a model of one of " + families([](const PublishedPlan&) { return true; }));
     refuse(fmt::format("{} has no tensor-parallel plan in transformers", type),
            "1, or a model of one of " + families([](const PublishedPlan&) { return true; }));
   }

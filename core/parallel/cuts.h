@@ -28,6 +28,10 @@ bool is_router(std::string_view tensor);
 bool is_key_or_value(std::string_view tensor);
 bool is_packed_attention(std::string_view tensor);
 
+/// Whether transformers publishes a tensor-parallel plan for a type, and whether it is known here.
+enum class PlanState : std::uint8_t { none, published, described };
+PlanState plan_state(std::string_view text_type);
+
 /// Whether modules are cut by their names: by the plan that transformers publishes for the family,
 /// or an engine's for experts.
 bool has_plan_by_name(const Model& model, const Plan& plan);

@@ -104,6 +104,8 @@ struct FrameworkPlanning {
   // ---- Changes and comparisons.
   /// Whether a stage of ZeRO is a change that its users can make.
   Required<bool> moves_to_zero;
+  /// Whether adapters are a change that they can make: Megatron-LM's own programs have none.
+  Required<bool> offers_adapters;
   /// Changes of its own that make a job need less: those that divide or gather less, and those
   /// that move states off the GPU.
   Required<void (*)(std::vector<Change>&, const Model&, const Plan&)> lighter;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
@@ -58,7 +59,8 @@ void add_compile(std::vector<Change>& changes, const Plan& plan) {
 }
 
 /// Frozen parameters, and adapters beside them; of a job that has adapters, a narrower base alone.
-void add_adapters(std::vector<Change>& changes, const Workload& w) {
+void add_adapters(std::vector<Change>& changes, const Plan& plan) {
+  const Workload& w = plan.workload;
   const FieldEdit narrow{"/workload/lora/quantization", "nf4_double"};
   const char* narrow_base = "QLoRA: LoRA over a base in 4 bits";
   if (w.lora) {
@@ -71,6 +73,7 @@ void add_adapters(std::vector<Change>& changes, const Workload& w) {
                          Sacrifice::number_format});
     return;
   }
+  if (!planning_of(plan).offers_adapters) return;
   const std::vector<FieldEdit> adapters{{"/workload/method", "lora"},
                                         {"/workload/lora", Json{{"rank", 16}}}};
   changes.push_back({"LoRA of rank 16 in place of all parameters", "--method lora", nullptr,
@@ -181,7 +184,7 @@ std::vector<Change> training_changes(const Job& job, const Json& written) {
   add_compile(changes, job.plan);
   add_narrow_states(changes, job.plan);
   add_narrow_parameters(changes, job.plan);
-  add_adapters(changes, job.plan.workload);
+  add_adapters(changes, job.plan);
   add_host_states(changes, job.plan);
   add_gpus(changes, job.plan, written);
   return changes;

@@ -23,6 +23,10 @@ std::int64_t native_divided_over(const Plan& plan, Category category) {
   return plan.framework.native.zero_stage >= first ? plan.replicas() : 1;
 }
 
+void build_native(const Plan&, BuildOptions& options) {
+  options.adapts_linears_alone = true;
+}
+
 void native_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
@@ -99,7 +103,7 @@ constinit const FrameworkTraits kNativeTraits{
     .makes_workspace_late = usual::never,
     .pipeline_problem = native_pipeline_problem,
     .sharding_problem = native_sharding_problem,
-    .build = usual::builds_as_written,
+    .build = build_native,
     .quantizes_experts = true,
     .regime = usual::regime,
     .default_precision = "bf16-master",

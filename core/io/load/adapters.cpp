@@ -6,6 +6,8 @@
 
 #include "frameworks/registry.h"
 #include "load/quantized_base.h"
+#include "model/builder.h"
+#include "model/peft_targets.h"
 
 namespace shardplan {
 namespace {
@@ -33,6 +35,35 @@ std::vector<std::string> unmet(const Model& model, const std::vector<std::string
   return found;
 }
 
+/// Trainers that name the linears which there are themselves (Axolotl, LLaMA-Factory) leave experts
+/// out where no other layer has linears of such names: a warning, and the larger estimate.
+std::vector<Diagnostic> check_experts(ObjectReader& job, const Model& model, const Plan& plan) {
+  const BuildOptions options = build_options(plan);
+  if (options.adapts_linears_alone || options.joins_adapters) return {};
+  Lora lora = *plan.workload.lora;
+  const ExpertTargets experts = take_expert_targets(model.facts.model_type, lora);
+  std::vector<Diagnostic> found;
+  if (experts.taken.empty()) return found;
+  const std::string names = fmt::format("{}", fmt::join(experts.taken, ", "));
+  if (lora.dropout > 0)
+    found.push_back({.severity = Severity::warning,
+                     .file = job.file(),
+                     .key = "workload.lora.dropout",
+                     .message = fmt::format(
+                         "peft takes {} for weights of experts of '{}', and refuses dropout there",
+                         names, model.facts.model_type),
+                     .expected = "0, or other targets"});
+  if (lora.magnitudes)
+    found.push_back({.severity = Severity::warning,
+                     .file = job.file(),
+                     .key = "workload.lora.dora",
+                     .message = fmt::format(
+                         "peft takes {} for weights of experts of '{}', and refuses DoRA there",
+                         names, model.facts.model_type),
+                     .expected = "false, or other targets"});
+  return found;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_adapters(ObjectReader& job, const Model& model, const Plan& plan) {
@@ -47,6 +78,7 @@ std::vector<Diagnostic> check_adapters(ObjectReader& job, const Model& model, co
          .key = "workload.lora.modules_to_save",
          .message = fmt::format(
              "no module of this model has a name that ends in '{}': peft passes over it", name)});
+  for (Diagnostic& d : check_experts(job, model, plan)) found.push_back(std::move(d));
   for (Diagnostic& d : check_quantized_base(job, model, plan)) found.push_back(std::move(d));
   return found;
 }

@@ -1,7 +1,11 @@
 #include "load/catalog.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <initializer_list>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/ascii.h"
@@ -126,6 +130,40 @@ bool begins_with_words(std::string_view name, std::string_view begin) {
          (end == name.size() || !is_digit(name[end]) || !is_digit(begin.back()));
 }
 
+/// "1.7b": 1.7e9; nothing for what is no size.
+std::optional<double> size_of(std::string_view word) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const std::string_view unit = word.substr(static_cast<std::size_t>(end - word.data()));
+  if (error != std::errc() || number <= 0) return std::nullopt;
+  if (unit == "b" || unit == "B") return number * 1e9;
+  if (unit == "m" || unit == "M") return number * 1e6;
+  return std::nullopt;
+}
+
+/// "qwen3-7b": of those that are the same words and another size, the one nearest in size; "" where
+/// there is none.
+std::string nearest_in_size(std::string_view own, std::span<const std::string_view> names) {
+  std::vector<std::string_view> words = words_of(own);
+  const std::optional<double> size = words.empty() ? std::nullopt : size_of(words.back());
+  if (!size || words.size() < 2) return "";
+  words.pop_back();
+  const std::string begin = normalized(joined(words));
+  std::string_view best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string_view candidate : names) {
+    std::vector<std::string_view> parts = words_of(candidate);
+    const std::optional<double> other = parts.empty() ? std::nullopt : size_of(parts.back());
+    if (!other) continue;
+    parts.pop_back();
+    const double apart = std::abs(std::log(*other / *size));
+    if (apart >= least || normalized(joined(parts)) != begin) continue;
+    least = apart;
+    best = candidate;
+  }
+  return std::string(best);
+}
+
 /// "gemma3-5b": the nearest of those that begin with its words but the last; "" where less than
 /// half of the letters are the same.
 std::string nearest_of_family(std::string_view own, std::span<const std::string_view> names) {
@@ -169,6 +207,7 @@ std::string nearest_model(std::string_view name) {
         known.size() > 5 && begin.starts_with(known) && candidate.size() > base.size())
       base = candidate;
   if (!base.empty()) return std::string(base);
+  if (std::string sized = nearest_in_size(own, names); !sized.empty()) return sized;
   if (std::string kin = nearest_of_family(own, names); !kin.empty()) return kin;
   return nearest(own, std::span<const std::string_view>(names));
 }

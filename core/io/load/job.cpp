@@ -132,10 +132,22 @@ void JobLoader::read_model() {
   const Json* model = reader_.find("model");
   if (model == nullptr) reader_.missing("model", "a catalogue name, a config.json or an object");
   BuildOptions options = build_options(plan());
+  const bool open_targets = take_default_targets(*model, options);
   options.scalar_head = context_.scalar_head;
   if (context_.scalar_head || context_.whole_logits)
     options.head_loss = options.token_loss = nullptr;
-  job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
+  const ModelContext context{reader_.file(), "model", context_.directory};
+  job_.model = load_model(*model, context, options);
+  if (open_targets) {
+    std::vector<std::string>& targets = plan().workload.lora->targets;
+    if (job_.model.trainable_count() == 0) {  // none of its linears has such a name
+      options.lora->targets = targets = {"all-linear"};
+      job_.model = load_model(*model, context, options);
+    }
+    job_.assumed.push_back(
+        fmt::format("lora.targets: {}; peft has no default for a network of type '{}'",
+                    fmt::join(targets, ", "), job_.model.facts.model_type));
+  }
   for (const std::string& fact : job_.model.facts.assumed) job_.assumed.push_back("model: " + fact);
   if (plan().state_kernels == StateKernels::fused && !job_.model.facts.has_state)
     reader_.fail("state_kernels",
@@ -149,8 +161,29 @@ void JobLoader::read_model() {
   const Workload& w = plan().workload;
   if (is_inference()) check_generation(reader_, job_.model, plan());
   if (w.lora && job_.model.trainable_count() == 0)
-    reader_.fail("workload.lora.targets", "no module of this model has such a name",
-                 "last components of linear modules, such as q_proj");
+    reader_.fail("workload.lora.targets",
+                 fmt::format("no linear layer of a network of type '{}' is named {}",
+                             job_.model.facts.model_type, fmt::join(w.lora->targets, " or ")),
+                 "all-linear, or last parts of names, such as q_proj, that shardplan model lists");
+}
+
+/// peft's own targets of the network's type; whether it has none, where the job says none.
+bool JobLoader::take_default_targets(const Json& model, BuildOptions& options) {
+  if (!options.lora || options.adapts_linears_alone || options.joins_adapters) return false;
+  if (says_targets() || options.lora->targets.empty()) return false;
+  const auto config = find_config(model, {reader_.file(), "model", context_.directory});
+  if (!config || !config->config.contains("model_type")) return false;
+  auto own = default_targets(config->config.at("model_type").get<std::string>());
+  if (own.empty()) return true;
+  options.lora->targets = plan().workload.lora->targets = std::move(own);
+  return false;
+}
+
+bool JobLoader::says_targets() {
+  const Json* workload = reader_.find("workload");
+  if (workload == nullptr || !workload->is_object() || !workload->contains("lora")) return false;
+  const Json& lora = workload->at("lora");
+  return lora.is_object() && lora.contains("targets");
 }
 
 /// An engine loads a checkpoint as it is stored, unless the job says otherwise.

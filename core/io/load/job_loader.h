@@ -41,6 +41,8 @@ class JobLoader {
   void read_model();
   void take_stored_weights(const Json& model);
   bool says_quantization();
+  bool take_default_targets(const Json& model, BuildOptions& options);
+  bool says_targets();
   void take_injection();
 
   // job_trainer.cpp

@@ -328,7 +328,9 @@ Model build_gemma4_layers(const ModelConfig& c, const BuildOptions& options, boo
   if (t.each > 0) {
     const std::int64_t all = checked_mul(t.layers, t.each);
     each.words = m.embedding("model.embed_tokens_per_layer", t.each_vocab, all);
+    m.set_like_blocks(true);
     each.projection = m.linear("model.per_layer_model_projection", t.hidden, all);
+    m.set_like_blocks(false);
     each.norm = m.rms_norm("model.per_layer_projection_norm", t.each);
   }
   const auto head =

@@ -89,7 +89,7 @@ Llama4Modules declare_llama4(ModelBuilder& m, const Llama4& t, int kind) {
     l.down =
         m.tensor(at + "experts.down_proj", {t.experts, t.ffn, t.hidden}, ParameterKind::expert);
     l.experts = m.owner(l.gate_up);
-    l.router = router(m, at + "router", t.hidden, t.experts);
+    l.router = router(m, at + "router", t.hidden, t.experts, false, RouterIs::linear);
     l.mlp = gated_mlp(m, at + "shared_expert", t.hidden, t.ffn);
   } else {
     l.mlp = gated_mlp(m, "feed_forward", t.hidden, t.dense_ffn);

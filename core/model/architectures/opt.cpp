@@ -105,8 +105,10 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
       m.embedding("model.decoder.embed_positions", positions + kPositionOffset, hidden);
   LinearModule project_out, project_in;
   if (width != hidden) {
+    m.set_like_blocks(true);
     project_out = m.linear("model.decoder.project_out", hidden, width);
     project_in = m.linear("model.decoder.project_in", width, hidden);
+    m.set_like_blocks(false);
   }
   NormModule norm;
   if (final_norm) norm = opt_norm(m, "model.decoder.final_layer_norm", hidden, affine);

@@ -22,7 +22,8 @@ Model build_phimoe(const ModelConfig& c, const BuildOptions& options) {
                    .ffn = d.ffn,
                    .score = RouterScore::sparse_mixer,
                    .jitters = c.number("input_jitter_noise", 0.0) > 0,
-                   .router = "router"};
+                   .router = "router",
+                   .router_is = RouterIs::linear};
   s.top_k = experts_per_token(c, "num_experts_per_tok", 2, s.experts);
   if (s.top_k != 2 && !options.counts_only)
     c.fail("num_experts_per_tok", "the class draws two experts whatever the file says", "2");

@@ -275,6 +275,36 @@ bool reads_images(std::string_view model_type) {
   });
 }
 
+namespace {
+
+/// What peft adapts of experts; engines with adapters of their own have their own rules.
+void take_adapters(const ModelConfig& config, std::string_view type, BuildOptions& options) {
+  if (!options.lora || options.inside || options.adapts_linears_alone || options.joins_adapters)
+    return;
+  Lora& lora = *options.lora;
+  ExpertTargets& experts = options.expert_targets;
+  experts = take_expert_targets(type, lora);
+  const auto refuse = [&](const char* key, std::string message, std::string expected) {
+    throw InputError({.file = config.file(),
+                      .key = key,
+                      .message = std::move(message),
+                      .expected = std::move(expected)});
+  };
+  if (!experts.alone.empty())
+    refuse("workload.lora.targets",
+           fmt::format("peft refuses {} without {}, which experts of '{}' have in one weight",
+                       experts.alone, experts.missing, type),
+           "both, or neither");
+  if (targets_mamba_output(type, lora))
+    refuse("workload.lora.targets",
+           fmt::format("peft refuses out_proj of '{}', which all-linear has too: its kernels take "
+                       "the weight itself",
+                       type),
+           "names of other linear layers, such as in_proj");
+}
+
+}  // namespace
+
 Model build_model(const ModelConfig& config, const BuildOptions& options) {
   const std::string type = config.text("model_type", "");
   const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
@@ -290,6 +320,7 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                              type),
                       .expected = "torch"});
   BuildOptions known = options;
+  take_adapters(config, type, known);
   known.fused = kernels_of(type, options.requested);
   if (!known.inside && (found->classes.known & kReadByBuilder) == 0)
     known.head = read_head(config, found->classes);

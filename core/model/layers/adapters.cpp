@@ -216,4 +216,25 @@ ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, Param
   return g.op(op, {count, Scale::one});
 }
 
+/// The same of one matrix: B·A in the factors' type, cast and added.
+ValueId adapted_matrix(Graph& g, const LinearModule& m) {
+  const std::int64_t count = checked_mul(m.in, m.out);
+  const LoraModules& lora = *m.lora;
+  const ValueId own = weight_as_tensor(g, m.module, m.weight, count);
+  const ValueId a = weight_as_tensor(g, lora.a_module, lora.a, lora.a_count);
+  const ValueId b = weight_as_tensor(g, lora.b_module, lora.b, lora.b_count);
+  Op op{OpKind::matmul, {b, a, kNone}};
+  op.work = {checked_mul(count, lora.rank), Scale::one};
+  const ValueId update = g.map(OpKind::scalar, g.op(op, {count, Scale::one}));
+  return g.map(OpKind::add, own, g.map(OpKind::to_like, update, own));
+}
+
+ValueId product_with_adapted_weight(Graph& g, const LinearModule& m, ValueId x) {
+  const Extent in = g.value(x).extent;
+  const ValueId weight = adapted_matrix(g, m);
+  Op op{OpKind::matmul, {x, weight, kNone}};
+  op.work = {checked_mul(in.per, m.out), in.scale};
+  return g.op(op, {in.per / m.in * m.out, in.scale});
+}
+
 }  // namespace shardplan

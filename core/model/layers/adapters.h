@@ -19,4 +19,9 @@ ValueId rotated(Graph& g, const RotationModule& m, std::int64_t width, ValueId x
 ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, ParameterId weight,
                        std::int64_t count);
 
+/// The same of a linear whose adapters are in its weight (LinearModule::lora_in_weight), and the
+/// product with that.
+ValueId adapted_matrix(Graph& g, const LinearModule& m);
+ValueId product_with_adapted_weight(Graph& g, const LinearModule& m, ValueId x);
+
 }  // namespace shardplan

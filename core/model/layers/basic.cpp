@@ -18,6 +18,7 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId taken) {
   // A linear over heads or experts sees several rows per unit of scale: rows = per / in.
   const Extent in = g.value(x).extent;
   const std::int64_t rows = in.per / m.in;
+  if (m.lora_in_weight) return product_with_adapted_weight(g, m, x);
   Op op{OpKind::linear, {x, kNone, kNone}};
   op.module = m.module;
   op.weight = m.weight;

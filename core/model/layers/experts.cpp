@@ -178,12 +178,15 @@ Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t 
 
 LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
                     std::int64_t experts, bool bias, RouterIs is) {
+  if (is == RouterIs::linear) return m.linear(name, hidden, experts, bias);
   const std::string prefix(name);
   LinearModule r;
   r.in = hidden;
   r.out = experts;
   r.weight = m.tensor(prefix + ".weight", {experts, hidden}, ParameterKind::linear);
-  if (is == RouterIs::parameter) m.set_no_linear(r.weight);
+  m.set_no_linear(r.weight);
+  r.lora = adapters_of(m, r.weight);
+  r.lora_in_weight = r.lora.has_value();
   if (bias) r.bias = m.tensor(prefix + ".bias", {experts}, ParameterKind::bias);
   r.module = m.owner(r.weight);
   return r;
@@ -212,10 +215,13 @@ Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k
 
 ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x) {
   if (g.fuses()) return apply(g, router, x);  // Megatron's router keeps its input as it is
+  const std::int64_t count = checked_mul(router.in, router.out);
   const ValueId weight =
-      parameter(g, router.module, router.weight, {router.in * router.out, Scale::one});
+      router.lora_in_weight
+          ? adapted_matrix(g, router)
+          : parameter(g, router.module, router.weight, {count, Scale::one});
   Op op{OpKind::matmul, {g.map(OpKind::to_f32, x), g.map(OpKind::to_f32, weight), kNone}};
-  op.work = {checked_mul(router.in, router.out), Scale::tokens};
+  op.work = {count, Scale::tokens};
   return g.op(op, {router.out, Scale::tokens});
 }
 

@@ -49,6 +49,7 @@ constinit const FrameworkPlanning kDdpPlanning{
     .needs_pipeline_module = false,
     .balances = std::span<const StageBalance>{},
     .moves_to_zero = true,
+    .offers_adapters = true,
     .lighter = usual::no_changes,
     .offloads = usual::no_offload_changes,
     .peers = ddp_peers,

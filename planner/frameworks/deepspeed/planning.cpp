@@ -92,6 +92,7 @@ constinit const FrameworkPlanning kDeepSpeedPlanning{
     .needs_pipeline_module = true,
     .balances = std::span<const StageBalance>(kDeepSpeedBalances),
     .moves_to_zero = true,
+    .offers_adapters = true,
     .lighter = deepspeed_changes,
     .offloads = deepspeed_offloads,
     .peers = deepspeed_peers,

@@ -214,6 +214,7 @@ constinit const FrameworkPlanning kFsdp1Planning{
     .needs_pipeline_module = false,
     .balances = std::span<const StageBalance>{},
     .moves_to_zero = true,
+    .offers_adapters = true,
     .lighter = usual::no_changes,
     .offloads = fsdp1_offload_changes,
     .peers = fsdp1_peers,

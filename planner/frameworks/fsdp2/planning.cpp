@@ -139,6 +139,7 @@ constinit const FrameworkPlanning kFsdp2Planning{
     .needs_pipeline_module = true,
     .balances = std::span<const StageBalance>(kFsdp2Balances),
     .moves_to_zero = true,
+    .offers_adapters = true,
     .lighter = usual::no_changes,
     .offloads = fsdp2_offload_changes,
     .peers = fsdp2_peers,

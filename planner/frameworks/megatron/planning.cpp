@@ -119,6 +119,7 @@ constinit const FrameworkPlanning kMegatronPlanning{
     .needs_pipeline_module = false,
     .balances = std::span<const StageBalance>(kBalances),
     .moves_to_zero = false,
+    .offers_adapters = false,
     .lighter = megatron_changes,
     .offloads = usual::no_offload_changes,
     .peers = usual::no_peers,

@@ -45,6 +45,7 @@ constinit const FrameworkPlanning kNativePlanning{
     .needs_pipeline_module = false,
     .balances = std::span<const StageBalance>{},
     .moves_to_zero = true,
+    .offers_adapters = true,
     .lighter = usual::no_changes,
     .offloads = usual::no_offload_changes,
     .peers = usual::no_peers,

@@ -167,6 +167,8 @@ TEST(Catalog, TheNearestNameIsOffered) {
   EXPECT_EQ(nearest_model("gemma3-5b").substr(0, 8), "gemma-3-") << "no gemma-2b";
   EXPECT_EQ(nearest_model("Llama-3-80B").substr(0, 8), "llama-3-") << "no llama-30b";
   EXPECT_EQ(nearest_model("deepseek-r1-8b"), "deepseek-r1-distill-llama-8b");
+  EXPECT_EQ(nearest_model("qwen3-7b"), "qwen3-8b") << "no qwen3-1.7b";
+  EXPECT_EQ(nearest_model("Qwen/Qwen3-16B"), "qwen3-14b");
   EXPECT_EQ(nearest_model("qwen-image-edit-plus"), "");
   EXPECT_EQ(nearest_model("nvidia"), "") << "a maker alone";
 }

@@ -80,7 +80,9 @@ TEST(Import, FilesToStartFromAreRead) {
 TEST(Import, FilesAreFoundFromFoldersAbove) {
   const std::string file = SHARDPLAN_SOURCE_DIR "/configs/trainers/axolotl-qlora.yaml";
   const std::string job = "configs/jobs/llama-2-7b-zero3.json";
-  EXPECT_EQ(resolved_path(job, file), std::string(SHARDPLAN_SOURCE_DIR "/") + job);
+  // In the folder of the sources it is found as it is said.
+  EXPECT_TRUE(std::filesystem::equivalent(resolved_path(job, file),
+                                          std::string(SHARDPLAN_SOURCE_DIR "/") + job));
   EXPECT_EQ(resolved_path("/trl-sft.yaml", file),
             SHARDPLAN_SOURCE_DIR "/configs/trainers/trl-sft.yaml");
   EXPECT_EQ(resolved_path("configs/jobs/none.json", file), "");

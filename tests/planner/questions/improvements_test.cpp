@@ -131,5 +131,19 @@ TEST_F(Improvements, AHostThatIsTooSmallIsWhatFixesRelieve) {
   EXPECT_TRUE(moves_back);
 }
 
+/// Megatron-LM's own programs train all parameters.
+TEST_F(Improvements, OfferNoAdaptersToMegatronLm) {
+  const auto offers = [&](const char* framework) {
+    Json job = Json::parse(R"({"model": "llama-2-70b", "cluster": "8xH100-80GB"})");
+    job["framework"] = framework;
+    const Found f = found(job);
+    return std::any_of(f.fixes.begin(), f.fixes.end(), [](const Fix& fix) {
+      return fix.changes.front().what.find("LoRA") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(offers("fsdp2"));
+  EXPECT_FALSE(offers("megatron"));
+}
+
 }  // namespace
 }  // namespace shardplan::improvements_test

@@ -24,6 +24,12 @@ MOE = {
     **LLAMA, "model_type": "qwen3_moe", "head_dim": 32, "moe_intermediate_size": 64, "num_experts": 4,
     "num_experts_per_tok": 2, "decoder_sparse_step": 1, "mlp_only_layers": [],
 }
+OLMOE = {**LLAMA, "model_type": "olmoe", "num_experts": 4, "num_experts_per_tok": 2}
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_local_experts": 4}
+ERNIE = {
+    **LLAMA, "model_type": "ernie4_5_moe", "moe_intermediate_size": 64, "moe_num_experts": 4, "moe_k": 2,
+    "moe_layer_start_index": 1, "moe_layer_end_index": 1, "moe_num_shared_experts": 1,
+}
 GEMMA3N = {
     **LLAMA, "model_type": "gemma3n_text", "num_hidden_layers": 4, "head_dim": 32,
     "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 16, "laurel_rank": 8, "num_kv_shared_layers": 2,
@@ -56,6 +62,10 @@ CASES = {
     "oft-nearest": (LLAMA, {"targets": ["down_proj"], "oft_block_size": 30}),
     "experts": (MOE, {"targets": ["q_proj"], "target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}),
     "experts-down": (MOE, {"targets": ["q_proj"], "target_parameters": ["mlp.experts.down_proj"]}),
+    "experts-all": (MOE, {"targets": ["all-linear"]}),
+    "experts-named": (OLMOE, {"targets": ["q_proj", "gate_proj", "up_proj"]}),
+    "experts-shared": (ERNIE, {"targets": ["all-linear"]}),
+    "experts-mixtral": (MIXTRAL, {"targets": ["q_proj", "w1", "w2", "w3", "gate"]}),
     "streams": (GEMMA3N, {"targets": ATTENTION}),
     "streams-all": (GEMMA3N, {"targets": [*ALL, *OF_GEMMA3N]}),
     "classifier": ({**LLAMA, "architectures": ["LlamaForSequenceClassification"], "num_labels": 2},
@@ -79,7 +89,8 @@ def build(config: dict, words: dict, dtype: torch.dtype) -> torch.nn.Module:
         return peft.get_peft_model(model, rotations).train()
     adapters = peft.LoraConfig(
         r=8,
-        target_modules=words["targets"],
+        # peft's word for every linear layer stands alone.
+        target_modules="all-linear" if words["targets"] == ["all-linear"] else words["targets"],
         lora_dropout=words.get("dropout", 0.0),
         use_dora=words.get("dora", False),
         modules_to_save=words.get("modules_to_save"),
