@@ -152,6 +152,13 @@ bool adds_shared(const Segment& segment) {
   });
 }
 
+/// Whether its use of a mask is near to what the mask is made of: that of the first block, but for
+/// adapters, beside which it is more than a hundred operations behind
+/// (ban_if_long_fusible_chains).
+bool uses_mask_first(const Model& model, const Segment& segment, const Plan& plan) {
+  return !plan.workload.lora && begins_blocks(model, segment) && adds_shared(segment);
+}
+
 bool draws_in_blocks(const Model& model) {
   return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
     const std::vector<Op>& ops = s.graph.ops();
@@ -229,7 +236,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
                        const Regime& regime, const Incoming& in,
                        const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
   const Sizes sizes = sizes_of(plan, model);
-  const bool checkpointed = plan.recomputes_blocks();
+  const bool checkpointed = plan.recomputes_blocks() && segment.checkpointable;
   SegmentRun s;
   s.segment = &segment;
   const bool breaks = breaks_in_layers(model, plan);
@@ -242,8 +249,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   // eager.
   const bool hidden = breaks && segment.checkpointable;
   TapeOptions options = options_of(model, segment, plan, regime, in);
-  if (checkpointed && segment.checkpointable)
-    options.kept = kept_results(model, segment, plan, compiled && !hidden);
+  if (checkpointed) options.kept = kept_results(model, segment, plan, compiled && !hidden);
   options.graph_breaks = breaks;
   options.module_hooks = breaks && traits_of(plan).breaks_at_modules(plan);
   if (breaks) options.graph_parts = &parts;
@@ -265,8 +271,8 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && !hidden && options.kept != KeptResults::none;
-  const bool no_graph = !in.told && frozen_output(model, segment);
-  if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
+  const bool makes_graph = in.told || !frozen_output(model, segment);
+  if (checkpointed && !tagged && makes_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
     if (plan.keeps_some_blocks()) run_kept_blocks(one_graph, own_tapes, options, run, s);
@@ -277,10 +283,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
       options.kept = KeptResults::none;
       run_kept_blocks(one_graph, own_tapes, options, run, s);
     }
-    // Beside adapters the first block's use of a mask is more than a hundred operations behind what
-    // the mask is made of, which is too far as well (ban_if_long_fusible_chains).
-    const bool used_first = one_graph && !tagged && !plan.workload.lora &&
-                            begins_blocks(model, segment) && adds_shared(segment);
+    const bool used_first = one_graph && !tagged && uses_mask_first(model, segment, plan);
     if (used_first) options.shared_before = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
     const bool reads_frozen = !in.needs_grad && !regime.zero3_linear;
