@@ -16,9 +16,12 @@ bool is_sharded(const Plan& plan) {
 namespace {
 
 /// A serving engine divides every family that it has, in Megatron-LM's way (vllm/model_executor/
-/// layers/linear.py: columns, then rows), whether transformers publishes a plan or not.
+/// layers/linear.py: columns, then rows), whether transformers publishes a plan or not. It makes
+/// tables longer where ranks do not divide them (vocab_parallel_embedding.py).
 SplitStyle style_of(const Model& whole, const Plan& plan) {
-  if (plan.workload.generation.engine && !has_plan_by_name(whole, plan)) return SplitStyle::megatron;
+  const bool even = whole.facts.vocabulary % plan.parallel.tensor == 0;
+  if (plan.workload.generation.engine && (!even || !has_plan_by_name(whole, plan)))
+    return SplitStyle::megatron;
   return traits_of(plan).split;
 }
 

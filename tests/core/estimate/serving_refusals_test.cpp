@@ -30,7 +30,7 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
       std::string::npos);
   // What the network's own split refuses has the engine's key too.
   EXPECT_NE(degree_error(6, "qwen2.5-1.5b", "6xH100-SXM5-80GB")
-                .find("workload.engine.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+                .find("workload.engine.tensor_parallel: 6 ranks cannot divide a width of 256 "
                       "evenly; expected 2"),
             std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}, {"max_num_seqs", 256}}}})
