@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 1> kDeberta{"in_proj"};
 constexpr std::array<std::string_view, 1> kGpt2{"c_attn"};
 constexpr std::array<std::string_view, 1> kJoint{"query_key_value"};
 constexpr std::array<std::string_view, 1> kMpt{"Wqkv"};
-constexpr std::array<std::string_view, 4> kPhi{"q_proj", "v_proj", "fc1", "fc2"};
+constexpr std::array<std::string_view, 4> kPhiLinears{"q_proj", "v_proj", "fc1", "fc2"};
 constexpr std::array<std::string_view, 4> kNemotron{"q_proj", "k_proj", "v_proj", "o_proj"};
 
 struct Default {
@@ -50,7 +50,7 @@ constexpr std::array kDefaults{
     Default{"falcon", kJoint},
     Default{"mistral", kQueryValue},
     Default{"stablelm", kQueryValue},
-    Default{"phi", kPhi},
+    Default{"phi", kPhiLinears},
     Default{"gemma", kQueryValue},
     Default{"gemma2", kQueryValue},
     Default{"gemma3_text", kQueryValue},
