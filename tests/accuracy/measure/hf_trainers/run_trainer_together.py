@@ -2,7 +2,8 @@
 
     python hf_trainers/run_trainer_together.py cases/drawn_left_1gpu.json --output left.jsonl --seconds 285 --only NAME NAME
 
-Compiling takes minutes of one core. As many cases as the GPU has memory for, by their predictions, go through their
+Compiling takes minutes of one core, and on a machine with two GPUs two of these programs may run (CUDA_VISIBLE_DEVICES).
+What Inductor times beside others, such as products with longer rows, may come out otherwise than alone. As many cases as the GPU has memory for, by their predictions, go through their
 warm-up at once and then wait; each has its timed steps alone and ends. What it held on the device is what the driver
 says is used with it, less what is used without it. Cases for which there was no memory follow, again as many as have it.
 """
@@ -44,7 +45,8 @@ def _used():
 
 
 def _used_by_nobody():
-    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"]
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", first]
     return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) * 2**20
 
 
