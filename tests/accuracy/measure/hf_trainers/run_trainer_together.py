@@ -3,9 +3,10 @@
     python hf_trainers/run_trainer_together.py cases/drawn_left_1gpu.json --output left.jsonl --seconds 285 --only NAME NAME
 
 Compiling takes minutes of one core, and on a machine with two GPUs two of these programs may run (CUDA_VISIBLE_DEVICES).
-What Inductor times beside others, such as products with longer rows, may come out otherwise than alone. As many cases as the GPU has memory for, by their predictions, go through their
-warm-up at once and then wait; each has its timed steps alone and ends. What it held on the device is what the driver
-says is used with it, less what is used without it. Cases for which there was no memory follow, again as many as have it.
+What Inductor times beside others, such as products with longer rows, may come out otherwise than alone. As many cases
+as the GPU has memory for, by their predictions, go through their warm-up at once and then wait; each has its timed
+steps alone and ends. What it held on the device is what the driver says is used with it, less what is used without it.
+Cases for which there was no memory follow, again as many as have it.
 """
 import argparse
 import json
