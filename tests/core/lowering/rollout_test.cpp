@@ -254,7 +254,7 @@ TEST(Rollout, NamesItsOwnDegree) {
               HasSubstr("workload.rollout.tensor_parallel: 3 neither divides the 2 key-value "
                         "heads nor is a multiple of them; expected 2"));
   EXPECT_THAT(degree_error("qwen2.5-1.5b", 6, 6),
-              HasSubstr("workload.rollout.tensor_parallel: 6 ranks cannot divide a width of 8960 "
+              HasSubstr("workload.rollout.tensor_parallel: 6 ranks cannot divide a width of 256 "
                         "evenly; expected 2"));
 }
 
