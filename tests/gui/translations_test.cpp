@@ -82,7 +82,7 @@ TEST_F(Translations, OfMistakesAreWhole) {
       R"({"model": "gpt2", "cluster": "4x40GB", "framework": "native", "attention": "eager"})",
       R"({"model": "gpt2", "cluster": "4x40GB", "framework": "native", "optimizer": "sgd"})",
       R"({"model": "mixtral-8x7b", "cluster": "4x40GB",
-          "workload": {"method": "lora", "lora": {"targets": ["gate_proj"]}}})",
+          "workload": {"method": "lora", "lora": {"targets": ["w1"]}}})",
       R"({"model": "mixtral-8x7b", "cluster": "4x40GB", "framework": "fsdp2",
           "workload": {"method": "qlora", "lora": {"quantize_experts": true}}})",
       R"({"model": "mixtral-8x7b", "cluster": "4x40GB", "framework": "native",
