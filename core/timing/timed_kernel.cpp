@@ -66,12 +66,11 @@ bool is_node(Issue issue) {
 
 /// Over the seconds that the host was fitted with. At their hosts' pace, backward passes that wait
 /// for the host took 0.85 of what their nodes cost (18 runs on H100 and H200 whose host was timed).
-/// DeepSpeed's parts were fitted to runs beside GPUs of the whole architecture.
 double usual_pace(Issue issue, const UsualHost& usual, const Gpu& gpu) {
   constexpr double kNodes = 0.85;
   if (gpu.arch != usual.arch) return 1;
   const double pace = usual.pace_with(gpu);
-  if (issue == Issue::engine || issue == Issue::bucket) return pace / usual.pace;
+  if (issue == Issue::engine || issue == Issue::bucket) return pace;
   if (!goes_by_usual_host(issue)) return 1;
   return is_node(issue) ? kNodes * pace : pace;
 }
