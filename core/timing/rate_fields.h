@@ -67,6 +67,8 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   attention("attention.forward", kernels.attention);
   attention("attention.backward", kernels.attention_backward);
   attention("attention.masked_forward", kernels.masked);
+  attention("attention.flash_forward", kernels.flash);
+  attention("attention.flash_backward", kernels.flash_backward);
   attention("attention.masked_backward", kernels.masked_backward);
   attention("attention.by_rows_forward", kernels.by_rows);
   attention("attention.by_rows_backward", kernels.by_rows_backward);

@@ -59,6 +59,7 @@ struct AttentionRates {
   double seconds = 5e-6;
   double diagonal = 128;  ///< causal: keys a row computes beyond its half
 };
+  double filled = 64;     ///< channels that heads of up to 128 are filled up to a multiple of
 
 /// Where nothing was fitted: updates of quantized states take as long as the time that a record of
 /// 8-bit AdamW on an H100 leaves for them (docs/explanation/time.md, "Quantized states").
@@ -75,7 +76,9 @@ struct KernelRates {
   double turned_slots = 461;
   ProductRates product;
   LibraryProductRates library;
-  AttentionRates attention, attention_backward;                    ///< the flash kernel
+  AttentionRates attention, attention_backward;                       ///< cuDNN's kernel
+  AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2
+  AttentionRates flash_backward{.peak = 0.35, .half_width = 33, .filled = 32};  ///< the same
   AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel
   AttentionRates by_rows{.peak = 0.1, .half_width = 32};           ///< shares of the fp32 peak
   AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same
