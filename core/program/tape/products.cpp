@@ -114,6 +114,7 @@ KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue iss
   list.add(memory_kernel(backward ? KernelKind::softmax_backward : KernelKind::softmax,
                          Issue::nested, DType::f32, (backward ? 3 : 2) * scores, scores / 4));
   list.add(
+  product.uneven = !product.sums_rows;
       memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 2 * scores, scores / 4));
   return list;
 }
