@@ -198,6 +198,10 @@ struct Op {
   /// Of a feed-forward that can run over parts of the sequence, one after the other
   /// (TapeOptions::tiles).
   bool tiled = false;
+  /// matmul: rows of so many experts, each by a matrix of its own; 0: of none.
+  std::int64_t experts = 0;
+  /// matmul: added to all experts' weights by a parametrization that peft registers in each pass.
+  bool adds_factors = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };

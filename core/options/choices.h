@@ -73,6 +73,11 @@ inline constexpr std::array kAttentionKinds{
         "flash_attention_2 flash_attention_3 flash_attention flash_attn flash_attn_2 flash_attn_3 "
         "flash2 fa2 fa3 fused xformers"),
     spoken(named("eager", AttentionKind::eager, "eager"), "math vanilla unfused")};
+inline constexpr std::array kSdpaKernels{
+    spoken(named("cudnn_attention", SdpaKernel::cudnn_attention, "cuDNN's (PyTorch 2.11 on)"),
+           "cudnn"),
+    spoken(named("flash_attention", SdpaKernel::flash_attention, "FlashAttention-2"),
+           "flash flash_attention_2 fa2")};
 inline constexpr std::array kStateKernels{
     named("torch", StateKernels::torch),
     spoken(named("fused", StateKernels::fused),

@@ -96,6 +96,14 @@ constexpr std::array kPlainOptions{
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
                               .choices = kAttentionKinds}),
+    option<&Plan::sdpa_kernel>(
+        {.key = "sdpa_kernel",
+         .flag = "--sdpa-kernel",
+         .also = "--sdpa-backend",
+         .help = "PyTorch's fused attention on Hopper: cuDNN's (2.11 on) or FlashAttention-2",
+         .doc = "which kernel PyTorch's scaled_dot_product_attention takes on Hopper: cuDNN's from "
+                "2.11 on, FlashAttention-2 from 2.5.1 to 2.10; time alone",
+         .choices = kSdpaKernels}),
     option<&Plan::state_kernels>(
         {.key = "state_kernels",
          .flag = "--state-kernels",

@@ -23,6 +23,10 @@ namespace shardplan {
 
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
+/// Which fused kernel PyTorch's scaled_dot_product_attention takes: cuDNN's on Hopper from 2.11 on,
+/// FlashAttention-2 from 2.5.1 to 2.10 (torch.nn.attention.SDPBackend).
+enum class SdpaKernel : std::uint8_t { cudnn_attention, flash_attention };
+
 /// What runs layers with a state: PyTorch's own operations, or the kernels of the libraries that
 /// transformers takes where they are installed (mamba_ssm, causal_conv1d, flash-linear-attention).
 enum class StateKernels : std::uint8_t { torch, fused };
@@ -147,6 +151,7 @@ struct Plan {
   Optimizer optimizer;
   const TrainerDescription* trainer = &default_trainer();  ///< never null
   AttentionKind attention = AttentionKind::sdpa;
+  SdpaKernel sdpa_kernel = SdpaKernel::cudnn_attention;
   StateKernels state_kernels = StateKernels::torch;
   LossKind loss = LossKind::cross_entropy;
   EntropyKind entropy = EntropyKind::none;

@@ -77,6 +77,7 @@ struct Kernel {
   bool by_rows = false;     ///< attention: our engine's, a warp a row, where cuDNN has none
   bool adds = false;        ///< product: to what is there, which it reads
   bool sums_rows = false;   ///< product: of two matrices by their rows, as a weight's gradient
+  bool uneven = false;      ///< product: m is the mean of calls whose rows differ
   bool recorded = false;    ///< inside a CUDA graph, which starts it: the host does not
   std::int32_t calls = 1;   ///< alike, one after the other
   std::int64_t m = 0, n = 0, k = 0, batch = 1;

@@ -11,11 +11,12 @@ namespace {
 /// cuDNN's fused kernels are 64, 128 or 256 channels wide, and compute over all of them: heads of
 /// 80 and 96 take as long as those of 128 (forward, 48 and 49 µs beside 48, h200-kernels.json; a
 /// tower's of 72 in a profiled step). What lies between the two wider ones was not measured.
-double computed_width(const Kernel& a) {
-  constexpr std::int64_t kNarrow = 64, kWide = 128;
+/// FlashAttention-2's are multiples of 32.
+double computed_width(const Kernel& a, const AttentionRates& rates) {
+  constexpr std::int64_t kWide = 128;
   const bool fused = !a.by_rows && !a.masked && is_half(a.type);
-  if (!fused || a.k > kWide) return static_cast<double>(a.k);
-  return static_cast<double>(a.k > kNarrow ? kWide : kNarrow);
+  const auto width = static_cast<double>(a.k);
+  return !fused || a.k > kWide ? width : std::ceil(width / rates.filled) * rates.filled;
 }
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
@@ -23,7 +24,7 @@ double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates
   const AttentionRates& r = a.by_rows  ? (backward ? rates.by_rows_backward : rates.by_rows)
                             : a.masked ? (backward ? rates.masked_backward : rates.masked)
                                        : (backward ? rates.attention_backward : rates.attention);
-  const double keys = static_cast<double>(a.n), width = computed_width(a);
+  const double keys = static_cast<double>(a.n), width = computed_width(a, r);
   const double seen = a.causal ? std::min(keys, keys / 2 + r.diagonal) : keys;
   const double flops = (backward ? 10.0 : 4.0) * static_cast<double>(a.m) * seen * width *
                        static_cast<double>(a.batch);

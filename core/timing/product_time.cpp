@@ -31,7 +31,9 @@ double tiled_seconds(const Kernel& p, const GpuPeaks& gpu, std::span<const Tile>
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : tiles) {
-    const double count = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
+    // Where rows differ, a call's last tile is half full in the mean.
+    const double rows = p.uneven ? m / tile.m + 0.5 : std::ceil(m / tile.m);
+    const double count = rows * std::ceil(n / tile.n) * batch;
     for (const double parts : kParts) {
       if (parts > 1 && k / parts < kLeastPart) break;
       const double waves = std::ceil(count * parts / gpu.multiprocessors);
@@ -65,11 +67,12 @@ double tensor_tiles(const Kernel& p, const GpuPeaks& gpu, const ProductRates& r,
   return seconds * (1 + r.throttling * std::min(1.0, flops_of_call(p) / 1e12));
 }
 
-double fp32_tiles(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
+/// `whole`: share of the peak that a tile of 128 reaches.
+double fp32_tiles(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates, double whole) {
   const LibraryProductRates& l = rates.library;
-  const double rate = rates.product.fp32 * gpu.fp32 / gpu.multiprocessors;
+  const double peak = gpu.fp32 / gpu.multiprocessors, rate = rates.product.fp32 * peak;
   const std::array<Tile, 3> tiles{
-      {{128, 128, rate}, {64, 64, l.fp32_small * rate}, {32, 32, l.fp32_tiny * rate}}};
+      {{128, 128, whole * peak}, {64, 64, l.fp32_small * rate}, {32, 32, l.fp32_tiny * rate}}};
   return tiled_seconds(p, gpu, tiles, {0, 1, l.fp32_split, rates.product.reduction});
 }
 
@@ -108,7 +111,7 @@ double library_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
   const LibraryProductRates& l = rates.library;
   const double bytes = product_bytes(p);
   const double moved = bytes / ((bytes < rates.cache_bytes ? l.cached : r.memory) * gpu.memory);
-  if (peak == 0) return r.seconds + l.fp32_gap + std::max(fp32_tiles(p, gpu, rates), moved);
+  if (peak == 0) return r.seconds + l.fp32_gap + std::max(fp32_tiles(p, gpu, rates, r.fp32), moved);
   return l.burst * (r.seconds + std::max(tensor_tiles(p, gpu, r, peak, l.split), moved)) + l.gap;
 }
 
@@ -145,7 +148,7 @@ double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
   const double peak = whole * share_reached(p, r);
   if (p.issue == Issue::library) return library_seconds(p, gpu, rates, peak);
   const double moved = product_bytes(p) / (r.memory * gpu.memory);
-  if (peak == 0) return r.seconds + std::max(flops_of_call(p) / (r.fp32 * gpu.fp32), moved);
+  if (peak == 0) return r.seconds + std::max(fp32_tiles(p, gpu, rates, r.fp32_tile), moved);
   return r.burst * (r.seconds + std::max(tensor_tiles(p, gpu, r, peak, 0), moved));
 }
 

@@ -22,6 +22,7 @@ void for_each_product_rate(Rates& p, Visit&& visit) {
   visit("product.unaligned", p.unaligned);
   visit("product.odd", p.odd);
   visit("product.fp32", p.fp32);
+  visit("product.fp32_tile", p.fp32_tile);
   visit("product.fp8", p.fp8);
   visit("product.tf32", p.tf32);
   visit("product.tf32_summed", p.tf32_summed);
@@ -66,6 +67,8 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   };
   attention("attention.forward", kernels.attention);
   attention("attention.backward", kernels.attention_backward);
+  attention("attention.flash_forward", kernels.flash);
+  attention("attention.flash_backward", kernels.flash_backward);
   attention("attention.masked_forward", kernels.masked);
   attention("attention.masked_backward", kernels.masked_backward);
   attention("attention.by_rows_forward", kernels.by_rows);

@@ -35,6 +35,7 @@ struct ProductRates {
   double unaligned = 0.2;    ///< share of the peak with an even width that 8 does not divide
   double odd = 0.12;         ///< the same with an odd width
   double fp32 = 0.76;        ///< share of the fp32 peak
+  double fp32_tile = 0.8;    ///< the same of a whole tile of 128 × 128
   double fp8 = 0.915;        ///< share of what products of 16 bits reach of their peak
   double tf32 = 0.8;         ///< the same, of fp32 tensors on tensor cores
   /// Of those that sum rows, whose operands both lie across what tensor cores read of four bytes.
@@ -58,6 +59,7 @@ struct AttentionRates {
   double half_width = 32;  ///< width at which half of it is reached
   double seconds = 5e-6;
   double diagonal = 128;  ///< causal: keys a row computes beyond its half
+  double filled = 64;     ///< channels that heads of up to 128 are filled up to a multiple of
 };
 
 /// Where nothing was fitted: updates of quantized states take as long as the time that a record of
@@ -75,7 +77,9 @@ struct KernelRates {
   double turned_slots = 461;
   ProductRates product;
   LibraryProductRates library;
-  AttentionRates attention, attention_backward;                    ///< the flash kernel
+  AttentionRates attention, attention_backward;                       ///< cuDNN's kernel
+  AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2
+  AttentionRates flash_backward{.peak = 0.35, .half_width = 33, .filled = 32};  ///< the same
   AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel
   AttentionRates by_rows{.peak = 0.1, .half_width = 32};           ///< shares of the fp32 peak
   AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same

@@ -66,12 +66,11 @@ bool is_node(Issue issue) {
 
 /// Over the seconds that the host was fitted with. At their hosts' pace, backward passes that wait
 /// for the host took 0.85 of what their nodes cost (18 runs on H100 and H200 whose host was timed).
-/// DeepSpeed's parts were fitted to runs beside GPUs of the whole architecture.
 double usual_pace(Issue issue, const UsualHost& usual, const Gpu& gpu) {
   constexpr double kNodes = 0.85;
   if (gpu.arch != usual.arch) return 1;
   const double pace = usual.pace_with(gpu);
-  if (issue == Issue::engine || issue == Issue::bucket) return pace / usual.pace;
+  if (issue == Issue::engine || issue == Issue::bucket) return pace;
   if (!goes_by_usual_host(issue)) return 1;
   return is_node(issue) ? kNodes * pace : pace;
 }
@@ -101,6 +100,14 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
 }
 
+/// The rates of the fused kernel that scaled_dot_product_attention takes.
+TimeRates with_attention(TimeRates rates, SdpaKernel kernel) {
+  if (kernel != SdpaKernel::flash_attention) return rates;
+  rates.kernels.attention = rates.kernels.flash;
+  rates.kernels.attention_backward = rates.kernels.flash_backward;
+  return rates;
+}
+
 }  // namespace
 
 void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeRates& rates,
@@ -110,8 +117,9 @@ void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeR
   const GpuPeaks peaks = peaks_of(gpu, plan.precision.compute, plan.multiplies_in_tf32());
   const GpuPeaks most = datasheet_peaks(gpu, plan.precision.compute, plan.multiplies_in_tf32());
   timed.reserve(kernels.size());
+  const TimeRates run_with = with_attention(rates, plan.sdpa_kernel);
   for (const Kernel& k : kernels.subspan(timed.size()))
-    timed.push_back({sequence_of(k, peaks, rates, plan), ideal_seconds(k, most), flops_of(k)});
+    timed.push_back({sequence_of(k, peaks, run_with, plan), ideal_seconds(k, most), flops_of(k)});
 }
 
 }  // namespace shardplan

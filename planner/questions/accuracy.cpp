@@ -88,28 +88,41 @@ std::optional<double> step_seconds_as_timed(const Record& record, const Calibrat
 }
 
 void add(HostSummary& s, const Comparison& c) {
-  const std::size_t step = index_of(Figure::step_seconds);
-  add(s.predicted, relative_error(c.predicted[step], c.measured[step]), c.name);
-  add(s.timed, relative_error(c.step_seconds_as_timed, c.measured[step]), c.name);
+  const std::optional<double> measured = c.measured[index_of(Figure::step_seconds)];
+  const std::optional<double> predicted = c.predicted[index_of(Figure::step_seconds)];
+  add(s.predicted, relative_error(predicted, measured), c.name);
+  add(s.timed, relative_error(c.step_seconds_as_timed, measured), c.name);
+  add(s.tokens_predicted, relative_error(measured, predicted), c.name);
+  add(s.tokens_timed, relative_error(measured, c.step_seconds_as_timed), c.name);
 }
 
-/// Groups in the order of `a.groups`, then all.
+std::string with_compiled(const std::string& group, bool compiled) {
+  return compiled ? group + ", compiled" : group;
+}
+
+std::string_view kind_of(const Comparison& c) {
+  if (c.compiled) return "compiled";
+  return c.by_engine ? "eager engines" : "eager PyTorch";
+}
+
+/// Groups in the order of `a.groups`, then what several of them have in common, then all.
 void add_hosts(Accuracy& a, AccuracyGroup by) {
-  for (const GroupSummary& group : a.groups) a.hosts.push_back({group.name, {}, {}});
-  a.hosts.push_back({a.all.name, {}, {}});
+  for (const GroupSummary& group : a.groups)
+    for (const bool compiled : {false, true})
+      a.hosts.push_back({with_compiled(group.name, compiled), {}, {}, {}, {}});
+  for (const char* name : {"eager PyTorch", "eager engines", "compiled"})
+    a.hosts.push_back({name, {}, {}, {}, {}});
+  a.hosts.push_back({a.all.name, {}, {}, {}, {}});
   for (const Comparison& c : a.comparisons) {
     if (!c.step_seconds_as_timed) continue;
-    const std::string& name = group_of(c, by);
-    add(*std::find_if(a.hosts.begin(), a.hosts.end(),
-                      [&](const HostSummary& s) { return s.name == name; }),
-        c);
-    add(a.hosts.back(), c);
+    const std::string group = with_compiled(group_of(c, by), c.compiled);
+    for (HostSummary& s : a.hosts)
+      if (s.name == group || s.name == kind_of(c) || s.name == a.all.name) add(s, c);
   }
   std::erase_if(a.hosts, [](const HostSummary& s) { return s.timed.count == 0; });
-  for (HostSummary& s : a.hosts) {
-    finish(s.predicted);
-    finish(s.timed);
-  }
+  for (HostSummary& s : a.hosts)
+    for (ErrorSummary* errors : {&s.predicted, &s.timed, &s.tokens_predicted, &s.tokens_timed})
+      finish(*errors);
 }
 
 void add_peers(Accuracy& a, const Comparison& c) {
@@ -151,6 +164,8 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.model = model.facts.model_type;
   c.precision = plan.precision.name;
   c.step_kind = e.time.kind;
+  c.compiled = plan.compile.has_value();
+  c.by_engine = traits_of(plan).under_trainer == UnderTrainer::precision;
   c.predicted = predictions(e);
   c.measured = record.measured;
   c.step_seconds_as_timed = step_seconds_as_timed(record, calibration);

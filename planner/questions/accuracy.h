@@ -20,10 +20,12 @@ namespace shardplan {
 /// One record with what shardplan, and what other programs' rules say of its job.
 struct Comparison {
   std::string name, file;
-  std::string framework;  ///< "ddp", "deepspeed stage 2"
-  std::string model;      ///< the family: "llama"
-  std::string precision;  ///< the preset's name
-  std::string step_kind;  ///< of what its step's error is told with
+  std::string framework;   ///< "ddp", "deepspeed stage 2"
+  std::string model;       ///< the family: "llama"
+  std::string precision;   ///< the preset's name
+  std::string step_kind;   ///< of what its step's error is told with
+  bool compiled = false;   ///< torch.compile runs the step
+  bool by_engine = false;  ///< an engine with a precision of its own steps, as DeepSpeed's does
   Figures predicted, measured;
   /// Predicted at the pace that the host had between the record's steps; none where nobody timed
   /// it.
@@ -55,17 +57,20 @@ struct GroupSummary {
   std::array<ErrorSummary, kFigureCount> figures;
 };
 
-/// Steps whose host was timed between them: as predicted, and at that pace.
+/// Steps whose host was timed between them, eager ones apart from compiled ones: as predicted, and
+/// at that pace. The error of tokens/s is that of the step turned over: above 0 where the step took
+/// longer.
 struct HostSummary {
-  std::string name;  ///< "all" for the whole
-  ErrorSummary predicted, timed;
+  std::string name;  ///< "single", "single, compiled"; those of several groups: "eager PyTorch"
+  ErrorSummary predicted, timed;                ///< of steps
+  ErrorSummary tokens_predicted, tokens_timed;  ///< of tokens/s
 };
 
 struct Accuracy {
   std::vector<Comparison> comparisons;
   GroupSummary all;
   std::vector<GroupSummary> groups;  ///< in the order in which they first occur
-  std::vector<HostSummary> hosts;    ///< of the groups that have such steps, and all
+  std::vector<HostSummary> hosts;    ///< of the groups that have such steps, then of several
   std::array<ErrorSummary, kPeerRules.size()> peers;  ///< against the allocated peak
   /// shardplan on the records that the rule is for.
   std::array<ErrorSummary, kPeerRules.size()> ours_on_peers;

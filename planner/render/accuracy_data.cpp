@@ -82,7 +82,9 @@ Json accuracy_json(const Accuracy& a) {
   for (const HostSummary& s : a.hosts)
     json["hosts"].push_back(Json{{"name", s.name},
                                  {"step_seconds", summary_json(s.predicted)},
-                                 {"step_seconds_as_timed", summary_json(s.timed)}});
+                                 {"step_seconds_as_timed", summary_json(s.timed)},
+                                 {"tokens_per_second", summary_json(s.tokens_predicted)},
+                                 {"tokens_per_second_as_timed", summary_json(s.tokens_timed)}});
   json["bounds"] = Json::array();
   for (const Coverage& c : coverage_of(a.comparisons, a.bound_records))
     json["bounds"].push_back(Json{{"name", c.name},

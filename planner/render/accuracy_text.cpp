@@ -54,14 +54,20 @@ std::string figure_table(const Accuracy& a, std::size_t begin, std::size_t end) 
   return table.text();
 }
 
+/// "11.15 % (-2.60)": mean of the absolute errors and of the signed ones.
+std::string mean_and_sign(const ErrorSummary& s) {
+  return fmt::format("{} ({:+.2f})", percent(s.mean_absolute), 100 * s.mean_signed);
+}
+
 /// Steps as they are predicted, and at the pace that their hosts had between them.
 std::string host_table(const Accuracy& a) {
   TextTable table(columns(1, 6));
-  table.add({"", "steps", "as predicted", "mean error", "at its pace", "mean error", "largest"});
+  table.add({"", "steps", "step as predicted", "at its pace", "tokens/s as predicted",
+             "at its pace", "largest"});
   for (const HostSummary& s : a.hosts)
-    table.add({s.name, format_count(s.timed.count), percent(s.predicted.mean_absolute),
-               signed_percent(s.predicted.mean_signed), percent(s.timed.mean_absolute),
-               signed_percent(s.timed.mean_signed), signed_percent(s.timed.largest)});
+    table.add({s.name, format_count(s.timed.count), mean_and_sign(s.predicted),
+               mean_and_sign(s.timed), mean_and_sign(s.tokens_predicted),
+               mean_and_sign(s.tokens_timed), signed_percent(s.tokens_timed.largest)});
   return table.text();
 }
 
@@ -157,8 +163,10 @@ std::string accuracy_text(const Accuracy& a, bool details) {
   text += "Peaks and time\n" + figure_table(a, peak, kFigureCount);
   text += "\nPhases (allocated)\n" + figure_table(a, 0, kPhaseFigures);
   if (!a.hosts.empty())
-    text += "\nSteps whose host was timed between them: as predicted, and at its pace\n" +
-            host_table(a);
+    text +=
+        "\nSteps whose host was timed between them: mean error (signed) as predicted, and at its "
+        "pace\n" +
+        host_table(a);
   text += "\nAll records\n" + worst_table(a);
   text += "\nUpper bounds, on runs that they were not fitted to\n" + coverage_table(a);
   if (std::any_of(a.comparisons.begin(), a.comparisons.end(),

