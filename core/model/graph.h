@@ -198,6 +198,11 @@ struct Op {
   /// Of a feed-forward that can run over parts of the sequence, one after the other
   /// (TapeOptions::tiles).
   bool tiled = false;
+  /// matmul: of rows with their experts' weights, each row with one of them.
+  bool grouped = false;
+  /// A weight with what adapters add to it, as torch.nn.utils.parametrize makes it: its module gets
+  /// a class of its own for the call, and the result is made twice, first to look at its type.
+  bool parametrized = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };

@@ -102,6 +102,15 @@ double share_reached(const Kernel& p, const ProductRates& r) {
   return p.sums_rows && p.batch == 1 ? r.tf32_summed : r.tf32;
 }
 
+/// Whether there are as many of the largest tiles as multiprocessors: the rate of fp32 is of such
+/// products.
+bool fills(const Kernel& p, const GpuPeaks& gpu) {
+  constexpr std::int64_t kTile = 128;
+  const double tiles = static_cast<double>(ceil_div(p.m, kTile)) *
+                       static_cast<double>(ceil_div(p.n, kTile)) * static_cast<double>(p.batch);
+  return tiles >= gpu.multiprocessors;
+}
+
 double library_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates,
                        double peak) {
   const ProductRates& r = rates.product;
@@ -144,8 +153,14 @@ double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
   if (whole > 0 && !is_aligned(p, gpu)) return r.burst * unaligned_seconds(p, gpu, r, whole);
   const double peak = whole * share_reached(p, r);
   if (p.issue == Issue::library) return library_seconds(p, gpu, rates, peak);
-  const double moved = product_bytes(p) / (r.memory * gpu.memory);
-  if (peak == 0) return r.seconds + std::max(flops_of_call(p) / (r.fp32 * gpu.fp32), moved);
+  // Experts' factors that are added to their weights: 1.49 to 1.79 times as long in four profiled
+  // steps (data/measurements/rates/h200/h200-profiled-steps.json).
+  constexpr double kAdding = 1.6;
+  const double moved = (p.adds ? kAdding : 1) * product_bytes(p) / (r.memory * gpu.memory);
+  if (peak == 0) {
+    const double whole_gpu = flops_of_call(p) / (r.fp32 * gpu.fp32);
+    return r.seconds + std::max(fills(p, gpu) ? whole_gpu : fp32_tiles(p, gpu, rates), moved);
+  }
   return r.burst * (r.seconds + std::max(tensor_tiles(p, gpu, r, peak, 0), moved));
 }
 

@@ -213,6 +213,7 @@ ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, Param
   Op op{OpKind::matmul, {b, a, kNone}};
   op.work = {checked_mul(count, lora.rank), Scale::one};
   op.autocast = false;
+  op.parametrized = true;
   return g.op(op, {count, Scale::one});
 }
 
@@ -226,7 +227,9 @@ ValueId adapted_matrix(Graph& g, const LinearModule& m) {
   Op op{OpKind::matmul, {b, a, kNone}};
   op.work = {checked_mul(count, lora.rank), Scale::one};
   const ValueId update = g.map(OpKind::scalar, g.op(op, {count, Scale::one}));
-  return g.map(OpKind::add, own, g.map(OpKind::to_like, update, own));
+  Op sum{OpKind::add, {own, g.map(OpKind::to_like, update, own), kNone}};
+  sum.parametrized = true;
+  return g.op(sum, {count, Scale::one});
 }
 
 ValueId product_with_adapted_weight(Graph& g, const LinearModule& m, ValueId x) {

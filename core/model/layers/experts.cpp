@@ -39,6 +39,7 @@ ValueId adapted_product(Graph& g, const Experts& e, const GroupedWeight& w, Exte
   Op op{OpKind::matmul, {g.map(OpKind::to_like, x, locals.back()), locals.back(), kNone}};
   op.work = {work, Scale::tokens};
   op.autocast = false;
+  op.grouped = true;
   return g.op(op, out);
 }
 

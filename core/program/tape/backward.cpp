@@ -90,6 +90,7 @@ void BackwardPass::launch(const Op& op) {
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
     if (op.fused != nullptr && op.fused->host_reads) host_reads_gradient(p_);
     if (host_reads_places(op.kind)) p_.writer.host_waits();
+    if (op.grouped) return launch_grouped(op);
     p_.writer.launch(backward_kernels(p_.view, op));
     return;
   }
@@ -103,6 +104,17 @@ void BackwardPass::launch(const Op& op) {
     launch_one_by_one(kernels);
   else
     p_.exchanges.launch_backward(op, kernels);
+  p_.writer.launch(routing_kernels(p_.view, op, Issue::autograd));
+}
+
+void BackwardPass::launch_grouped(const Op& op) {
+  const LinearBackwardKernels kernels = matmul_backward_kernels(p_.view, op);
+  if (multiplies_one_by_one(p_.view, op, p_.view.read_type(op, 0))) {
+    launch_one_by_one(kernels);
+  } else {
+    p_.writer.launch(*kernels.input);
+    p_.writer.launch(*kernels.weight);
+  }
   p_.writer.launch(routing_kernels(p_.view, op, Issue::autograd));
 }
 

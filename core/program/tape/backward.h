@@ -27,6 +27,7 @@ class BackwardPass {
   void begin();
   void step(std::size_t i);
   void launch(const Op& op);
+  void launch_grouped(const Op& op);
   void launch_one_by_one(const LinearBackwardKernels& kernels);
   void differentiate(std::size_t i, StorageId gradient);
   void linear(const Op& op);

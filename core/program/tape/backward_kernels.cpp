@@ -39,6 +39,7 @@ class BackwardList {
   void add(const Kernel& kernel) { list_.add(kernel); }
 
   KernelList products();
+  KernelList factors();
   KernelList attention();
   KernelList mul();
   KernelList broadcast();
@@ -60,6 +61,18 @@ KernelList BackwardList::attention() {
   a.kind = KernelKind::attention_backward;
   a.issue = op_.one_by_one ? Issue::linear_node : Issue::autograd;
   list_.add(a);
+  return list_;
+}
+
+/// Of a weight that factors were added to, each gradient is a product over a tensor as large as that
+/// and, scaled, a kernel more.
+KernelList BackwardList::factors() {
+  const LinearBackwardKernels both = matmul_backward_kernels(view_, op_);
+  for (std::size_t k = 0; k < 2; ++k) {
+    list_.add(k == 0 ? *both.input : *both.weight);
+    const double bytes = view_.moved(op_.in[k], view_.read_type(op_, k));
+    then(KernelKind::elementwise, 2 * bytes, view_.count_of(op_.in[k]));
+  }
   return list_;
 }
 
@@ -186,7 +199,7 @@ KernelList backward_kernels(const GraphView& view, const Op& op) {
     case OpKind::fused_linear_loss:
       return scaling_kernels(view, op);
     case OpKind::matmul:
-      return b.products();
+      return op.parametrized ? b.factors() : b.products();
     case OpKind::sdpa:
       return b.attention();
     case OpKind::vocabulary_loss:

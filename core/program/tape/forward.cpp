@@ -284,6 +284,8 @@ void ForwardPass::launch(const Op& op, DType type) {
     if (op.fused != nullptr && op.fused->host_reads) host_reads_labels(p_);
     if (op.one_by_one) host_reads_lengths();
     if (host_reads_places(op.kind)) p_.writer.host_waits();
+    if (op.grouped) return launch_grouped(op, type);
+    if (op.parametrized) return launch_parametrized(op, type);
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
@@ -333,13 +335,34 @@ Kernel called(const Op& op, Kernel product) {
 
 }  // namespace
 
+void ForwardPass::launch_one_by_one(const Kernel& product) {
+  p_.writer.launch(call_kernel(Issue::python, product.type));
+  p_.writer.host_waits();
+  p_.writer.launch(one_by_one(product));
+}
+
+void ForwardPass::launch_grouped(const Op& op, DType type) {
+  p_.writer.launch(routing_kernels(p_.view, op, Issue::python));
+  const Kernel product = batched_product_kernel(p_.view, op, type);
+  if (multiplies_one_by_one(p_.view, op, type))
+    launch_one_by_one(product);
+  else
+    p_.writer.launch(product);
+}
+
+/// peft's ParamWrapper registers a parametrization around each call and takes it off behind
+/// (tuners/lora/layer.py, _activate_lora; torch/nn/utils/parametrize.py): 503 Python calls, of which
+/// one takes what a checkpoint's policy takes for one, 0.8 µs.
+void ForwardPass::launch_parametrized(const Op& op, DType type) {
+  constexpr std::int32_t kCalls = 47;
+  p_.writer.python_calls(kCalls);
+  for (int made = 0; made < 2; ++made)
+    p_.writer.launch(parametrized_kernels(p_.view, op, type));
+}
+
 void ForwardPass::launch_product(const Op& op, DType type) {
-  if (multiplies_one_by_one(p_.view, op, type)) {
-    p_.writer.launch(call_kernel(Issue::python, type));
-    p_.writer.host_waits();
-    p_.writer.launch(one_by_one(product_kernel(p_.view, op, type)));
-    return;
-  }
+  if (multiplies_one_by_one(p_.view, op, type))
+    return launch_one_by_one(product_kernel(p_.view, op, type));
   if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
     return p_.exchanges.launch_forward(op, called(op, product_kernel(p_.view, op, type)));
   launch_int8(p_, op);

@@ -45,6 +45,9 @@ class ForwardPass {
   StorageId mask_that_goes(const Op& op);
   /// Node `i` keeps casts to fewer bits, its own or those of a linear before it.
   void save_narrow(std::size_t i, const std::vector<StorageId>& kept);
+  void launch_one_by_one(const Kernel& product);
+  void launch_grouped(const Op& op, DType type);
+  void launch_parametrized(const Op& op, DType type);
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();

@@ -41,6 +41,11 @@ struct LinearBackwardKernels {
   std::optional<Kernel> input, weight, bias;
 };
 LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& op, DType type);
+/// Of a product of two tensors: the gradients of the first and of the second.
+LinearBackwardKernels matmul_backward_kernels(const GraphView& view, const Op& op);
+/// What makes a weight with adapters once: torch.baddbmm copies the weight and adds a product of
+/// factors for each expert; of one matrix the product is made before, and added.
+KernelList parametrized_kernels(const GraphView& view, const Op& op, DType type);
 /// Of all other ops.
 KernelList backward_kernels(const GraphView& view, const Op& op);
 

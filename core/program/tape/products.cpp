@@ -1,5 +1,6 @@
 // Kernels of matrix products, attention and casts.
 #include <algorithm>
+#include <utility>
 
 #include "program/tape/kernels.h"
 
@@ -83,10 +84,39 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   return a;
 }
 
+KernelList parametrized_kernels(const GraphView& view, const Op& op, DType type) {
+  KernelList list;
+  const double whole = view.moved(op.out, type);
+  if (op.kind == OpKind::matmul) {
+    list.add(memory_kernel(KernelKind::elementwise, Issue::python, type, 2 * whole,
+                           view.count_of(op.out)));
+    Kernel product = batched_product_kernel(view, op, type);
+    product.adds = true;
+    product.issue = Issue::nested;
+    list.add(product);
+    return list;
+  }
+  list.add(memory_kernel(KernelKind::elementwise, Issue::python, type, 3 * whole,
+                         view.count_of(op.out)));
+  return list;
+}
+
+LinearBackwardKernels matmul_backward_kernels(const GraphView& view, const Op& op) {
+  const Kernel forward = batched_product_kernel(view, op, view.read_type(op, 0));
+  LinearBackwardKernels kernels{forward, forward, std::nullopt};
+  std::swap(kernels.input->n, kernels.input->k);
+  kernels.weight->m = forward.k;
+  kernels.weight->k = forward.m;
+  kernels.weight->sums_rows = true;
+  kernels.input->issue = kernels.weight->issue = Issue::autograd;
+  return kernels;
+}
+
 bool multiplies_one_by_one(const GraphView& view, const Op& op, DType type) {
   const Graph& graph = view.graph();
-  return op.kind == OpKind::grouped_linear && view.parameter(op.weight).shape.size() == 3 &&
-         !graph.fuses() && !graph.routes_in_f32() && type != DType::bf16;
+  const bool grouped = op.grouped || (op.kind == OpKind::grouped_linear &&
+                                      view.parameter(op.weight).shape.size() == 3);
+  return grouped && !graph.fuses() && !graph.routes_in_f32() && type != DType::bf16;
 }
 
 Kernel one_by_one(Kernel product) {
@@ -124,7 +154,8 @@ KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue iss
 KernelList routing_kernels(const GraphView& view, const Op& op, Issue issue) {
   KernelList list;
   const Graph& graph = view.graph();
-  if (op.kind != OpKind::grouped_linear || graph.fuses() || graph.routes_in_f32()) return list;
+  const bool grouped = op.kind == OpKind::grouped_linear || op.grouped;
+  if (!grouped || graph.fuses() || graph.routes_in_f32()) return list;
   const bool backward = issue == Issue::autograd;
   constexpr double kIndex = 8;  // bytes
   const auto rows = static_cast<double>(elements({1, op.work.scale}, view.sizes()));
