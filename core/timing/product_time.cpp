@@ -153,10 +153,10 @@ double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
   if (whole > 0 && !is_aligned(p, gpu)) return r.burst * unaligned_seconds(p, gpu, r, whole);
   const double peak = whole * share_reached(p, r);
   if (p.issue == Issue::library) return library_seconds(p, gpu, rates, peak);
-  // Experts' factors that are added to their weights: 1.49 to 1.79 times as long in four profiled
-  // steps (data/measurements/rates/h200/h200-profiled-steps.json).
+  // Batches that are added, experts' factors to their weights: 1.49 to 1.79 times as long in four
+  // profiled steps (data/measurements/rates/h200/h200-profiled-steps.json).
   constexpr double kAdding = 1.6;
-  const double moved = (p.adds ? kAdding : 1) * product_bytes(p) / (r.memory * gpu.memory);
+  const double moved = (p.adds && p.batch > 1 ? kAdding : 1) * product_bytes(p) / (r.memory * gpu.memory);
   if (peak == 0) {
     const double whole_gpu = flops_of_call(p) / (r.fp32 * gpu.fp32);
     return r.seconds + std::max(fills(p, gpu) ? whole_gpu : fp32_tiles(p, gpu, rates), moved);
