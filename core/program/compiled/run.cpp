@@ -106,9 +106,9 @@ void CompiledRun::keep_shared() {
 
 void CompiledRun::forward() {
   begin_pass();
-  // Their rate is of steps that replay CUDA graphs, which also look at where each adapter lies
-  // (torch/_inductor/cudagraph_trees.py, check_static_inputs_are_stable).
-  const std::int32_t checked = records() ? options_.guards : (options_.guards + 1) / 2;
+  // Before CUDA graphs it is also looked where each adapter lies (torch/_inductor/
+  // cudagraph_trees.py, check_static_inputs_are_stable).
+  const std::int32_t checked = (records() ? 2 : 1) * options_.guards;
   if (checked > 0) writer_.launch(guards(checked));
   want(trace_.output);
   want(trace_.returned);
