@@ -156,7 +156,8 @@ double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
   // Batches that are added, experts' factors to their weights: 1.49 to 1.79 times as long in four
   // profiled steps (data/measurements/rates/h200/h200-profiled-steps.json).
   constexpr double kAdding = 1.6;
-  const double moved = (p.adds && p.batch > 1 ? kAdding : 1) * product_bytes(p) / (r.memory * gpu.memory);
+  const double moved =
+      (p.adds && p.batch > 1 ? kAdding : 1) * product_bytes(p) / (r.memory * gpu.memory);
   if (peak == 0) {
     const double whole_gpu = flops_of_call(p) / (r.fp32 * gpu.fp32);
     return r.seconds + std::max(fills(p, gpu) ? whole_gpu : fp32_tiles(p, gpu, rates), moved);

@@ -25,10 +25,10 @@ void CompiledRun::backward() {
   end_backward();
 }
 
-/// Before the first kernel the function that Inductor writes has each tensor that was kept looked at
-/// (assert_size_stride), and autograd takes each gradient of a parameter over behind it
-/// (AccumulateGrad): in profiled steps of a model in one piece 2 to 4 us each. A graph of a layer has
-/// that in its call.
+/// Before the first kernel the function that Inductor writes has each tensor that was kept looked
+/// at (assert_size_stride), and autograd takes each gradient of a parameter over behind it
+/// (AccumulateGrad): in profiled steps of a model in one piece 2 to 4 us each. A graph of a layer
+/// has that in its call.
 void CompiledRun::unpack_arguments() {
   if (options_.graph_parts != nullptr || !options_.traced_whole ||
       view_.model().facts.breaks_between_layers)

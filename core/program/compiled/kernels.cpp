@@ -76,10 +76,10 @@ Kernel scaled_gradient(const Node& node) {
                              (1 + kDivisions) * static_cast<double>(node.elements));
 }
 
-/// What some calls of libraries take of the host over others' 20 us: addmm hands a bias to cuBLASLt,
-/// which is described the product and asked for an algorithm each time (aten/src/ATen/cuda/
-/// CUDABlas.cpp, gemm_and_bias), 15 to 25 us more in three profiled steps; cuDNN's attention is
-/// three kernels backward, and takes 20 us more in the mean of both passes
+/// What some calls of libraries take of the host over others' 20 us: addmm hands a bias to
+/// cuBLASLt, which is described the product and asked for an algorithm each time
+/// (aten/src/ATen/cuda/ CUDABlas.cpp, gemm_and_bias), 15 to 25 us more in three profiled steps;
+/// cuDNN's attention is three kernels backward, and takes 20 us more in the mean of both passes
 /// (data/measurements/rates/h200/h200-profiled-steps.json).
 Kernel longer_call(DType type) {
   Kernel call = tape::call_kernel(Issue::loop, type);
@@ -144,9 +144,9 @@ double divided(const JointGraph& graph, const Unit& unit) {
 }
 
 /// Elements more that a kernel goes over for what its instructions take. A dropout's mask: Philox
-/// for each element, 5.5 ps on an H200 (profiled steps of RoBERTa and GPT-2). Rows of a softmax that
-/// are longer than a block are read in a loop, and exponentiated twice: 1.6 to 2.3 ps (of losses in
-/// profiled steps of GPT-2, ModernBERT and Gemma 3) where other reductions take 0.9.
+/// for each element, 5.5 ps on an H200 (profiled steps of RoBERTa and GPT-2). Rows of a softmax
+/// that are longer than a block are read in a loop, and exponentiated twice: 1.6 to 2.3 ps (of
+/// losses in profiled steps of GPT-2, ModernBERT and Gemma 3) where other reductions take 0.9.
 double computed(const JointGraph& graph, const Unit& unit, const tape::GraphView& view) {
   constexpr std::int64_t kDraw = 5, kLongRow = 1024;
   std::int64_t elements = 0;
@@ -202,9 +202,9 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
     const KernelKind kind = scatters       ? KernelKind::embedding_backward
                             : unit.reduces ? KernelKind::triton_reduction
                                            : KernelKind::triton_pointwise;
-    list.add(tape::memory_kernel(kind, Issue::nested, made.type, bytes,
-                                 static_cast<double>(unit.span) + divided(graph, unit) +
-                                     computed(graph, unit, view)));
+    list.add(tape::memory_kernel(
+        kind, Issue::nested, made.type, bytes,
+        static_cast<double>(unit.span) + divided(graph, unit) + computed(graph, unit, view)));
     if (const auto further = second_reductions(graph, unit)) list.add(*further);
   }
   tape::KernelList issued;

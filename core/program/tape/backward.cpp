@@ -109,12 +109,10 @@ void BackwardPass::launch(const Op& op) {
 
 void BackwardPass::launch_grouped(const Op& op) {
   const LinearBackwardKernels kernels = matmul_backward_kernels(p_.view, op);
-  if (multiplies_one_by_one(p_.view, op, p_.view.read_type(op, 0))) {
+  if (multiplies_one_by_one(p_.view, op, p_.view.read_type(op, 0)))
     launch_one_by_one(kernels);
-  } else {
-    p_.writer.launch(*kernels.input);
-    p_.writer.launch(*kernels.weight);
-  }
+  else
+    for (const auto& product : {kernels.input, kernels.weight}) p_.writer.launch(*product);
   p_.writer.launch(routing_kernels(p_.view, op, Issue::autograd));
 }
 

@@ -64,8 +64,8 @@ KernelList BackwardList::attention() {
   return list_;
 }
 
-/// Of a weight that factors were added to, each gradient is a product over a tensor as large as that
-/// and, scaled, a kernel more.
+/// Of a weight that factors were added to, each gradient is a product over a tensor as large as
+/// that and, scaled, a kernel more.
 KernelList BackwardList::factors() {
   const LinearBackwardKernels both = matmul_backward_kernels(view_, op_);
   for (std::size_t k = 0; k < 2; ++k) {

@@ -351,13 +351,12 @@ void ForwardPass::launch_grouped(const Op& op, DType type) {
 }
 
 /// peft's ParamWrapper registers a parametrization around each call and takes it off behind
-/// (tuners/lora/layer.py, _activate_lora; torch/nn/utils/parametrize.py): 503 Python calls, of which
-/// one takes what a checkpoint's policy takes for one, 0.8 µs.
+/// (tuners/lora/layer.py, _activate_lora; torch/nn/utils/parametrize.py): 503 Python calls, of
+/// which one takes what a checkpoint's policy takes for one, 0.8 µs.
 void ForwardPass::launch_parametrized(const Op& op, DType type) {
   constexpr std::int32_t kCalls = 47;
   p_.writer.python_calls(kCalls);
-  for (int made = 0; made < 2; ++made)
-    p_.writer.launch(parametrized_kernels(p_.view, op, type));
+  for (int made = 0; made < 2; ++made) p_.writer.launch(parametrized_kernels(p_.view, op, type));
 }
 
 void ForwardPass::launch_product(const Op& op, DType type) {

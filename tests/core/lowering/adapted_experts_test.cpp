@@ -25,17 +25,16 @@ Counts counts(const std::string& precision, const std::string& checkpointing = "
   static const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
-  const Job job =
-      load_job(parse_json(R"({"model": {"model_type": "mixtral", "hidden_size": 256,
+  const Job job = load_job(parse_json(R"({"model": {"model_type": "mixtral", "hidden_size": 256,
           "intermediate_size": 512, "num_hidden_layers": 3, "num_attention_heads": 4,
           "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2,
           "vocab_size": 4096}, "cluster": "1xH100", "precision": ")" +
-                              precision + R"(", "checkpointing": ")" + checkpointing +
-                              R"(", "workload": {"kind": "train", "method": "lora",
+                                          precision + R"(", "checkpointing": ")" + checkpointing +
+                                          R"(", "workload": {"kind": "train", "method": "lora",
           "micro_batch": 1, "sequence_length": 256,
           "lora": {"rank": 8, "targets": ["all-linear"]}}})",
-                          "job.json"),
-               "job.json", context);
+                                      "job.json"),
+                           "job.json", context);
   const RankModel share(job.model, job.plan);
   const Program program = lower(share.model(), job.plan, share.run(), 0);
   Counts sum;
