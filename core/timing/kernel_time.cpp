@@ -8,15 +8,33 @@
 namespace shardplan {
 namespace {
 
+/// Heads wider than 128 under a mask are computed as wide as 256: those of 160 and 192 take as long
+/// as those do.
+constexpr std::int64_t kWidestHead = 256;
+bool is_wide_under_mask(const Kernel& a) {
+  constexpr std::int64_t kWide = 128;
+  return a.masked && !a.by_rows && is_half(a.type) && a.k > kWide && a.k <= kWidestHead;
+}
+
 /// cuDNN's fused kernels are 64, 128 or 256 channels wide, and compute over all of them: heads of
 /// 80 and 96 take as long as those of 128 (forward, 48 and 49 µs beside 48, h200-kernels.json; a
 /// tower's of 72 in a profiled step). What lies between the two wider ones was not measured.
 /// FlashAttention-2's are multiples of 32.
 double computed_width(const Kernel& a, const AttentionRates& rates) {
   constexpr std::int64_t kWide = 128;
+  if (is_wide_under_mask(a)) return static_cast<double>(kWidestHead);
   const bool fused = !a.by_rows && !a.masked && is_half(a.type);
   const auto width = static_cast<double>(a.k);
   return !fused || a.k > kWide ? width : std::ceil(width / rates.filled) * rates.filled;
+}
+
+/// Over what the rate of heads of 64 and 128 makes of them: the medians of six shapes each way
+/// (rates/h100/h100-wide-masks.json, heads of 256). A profiled step of Gemma 3 on an H200, where it
+/// was noticed: 1.61 and 1.57.
+double slower_under_mask(const Kernel& a, bool backward) {
+  constexpr double kForward = 1.69, kBackward = 1.6;
+  if (!is_wide_under_mask(a)) return 1;
+  return backward ? kBackward : kForward;
 }
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
@@ -32,7 +50,8 @@ double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates
   const double rate = a.by_rows                         ? gpu.fp32 * share
                       : is_half(a.type) && gpu.half > 0 ? gpu.half * share
                                                         : gpu.fp32 * rates.fp32_attention;
-  const double slower = a.drops && !backward ? rates.attention_dropout : 1;
+  const double slower =
+      slower_under_mask(a, backward) * (a.drops && !backward ? rates.attention_dropout : 1);
   return r.seconds + slower * flops / rate;
 }
 

@@ -65,6 +65,7 @@ class CompiledRun {
   void copy_returned();
   void backward();
   void begin_backward();
+  void unpack_arguments();
   void end_backward();
   void run_pass();
   std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,

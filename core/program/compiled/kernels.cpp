@@ -76,6 +76,17 @@ Kernel scaled_gradient(const Node& node) {
                              (1 + kDivisions) * static_cast<double>(node.elements));
 }
 
+/// What some calls of libraries take of the host over others' 20 us: addmm hands a bias to
+/// cuBLASLt, which is described the product and asked for an algorithm each time
+/// (aten/src/ATen/cuda/ CUDABlas.cpp, gemm_and_bias), 15 to 25 us more in three profiled steps;
+/// cuDNN's attention is three kernels backward, and takes 20 us more in the mean of both passes
+/// (data/measurements/rates/h200/h200-profiled-steps.json).
+Kernel longer_call(DType type) {
+  Kernel call = tape::call_kernel(Issue::loop, type);
+  call.calls = 2;
+  return call;
+}
+
 tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::GraphView& view,
                          bool masked) {
   tape::KernelList list;
@@ -86,7 +97,10 @@ tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::
     const Node& first = graph.at(node.in[0]);
     const bool further =
         first.kind == NodeKind::attention && first.op == node.op && first.backward == node.backward;
-    if (!further) list.add(attention_of(node, op, view, masked));
+    if (!further) {
+      list.add(attention_of(node, op, view, masked));
+      list.add(longer_call(node.type));
+    }
     return list;
   }
   if (op.kind == OpKind::sdpa) {  // as math: one of its products
@@ -105,6 +119,7 @@ tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::
     if (node.aligned) return with_aligned_operands(node, tape::product_kernel(view, op, node.type));
     list = tape::widening_kernels(view, op, Issue::nested);
     list.add(tape::product_kernel(view, op, node.type));
+    if (op.bias != kNone) list.add(longer_call(node.type));
     return list;
   }
   const tape::LinearBackwardKernels both = tape::linear_backward_kernels(view, op, node.type);
@@ -126,6 +141,27 @@ double divided(const JointGraph& graph, const Unit& unit) {
   for (const NodeId id : unit.writes)
     if (graph.at(id).by_columns) elements += graph.at(id).elements;
   return kElements * static_cast<double>(elements);
+}
+
+/// Elements more that a kernel goes over for what its instructions take. A dropout's mask: Philox
+/// for each element, 5.5 ps on an H200 (profiled steps of RoBERTa and GPT-2). Rows of a softmax
+/// that are longer than a block are read in a loop, and exponentiated twice: 1.6 to 2.3 ps (of
+/// losses in profiled steps of GPT-2, ModernBERT and Gemma 3) where other reductions take 0.9.
+double computed(const JointGraph& graph, const Unit& unit, const tape::GraphView& view) {
+  constexpr std::int64_t kDraw = 5, kLongRow = 1024;
+  std::int64_t elements = 0;
+  bool long_rows = false;
+  for (const Made& made : unit.nodes) {
+    const Node& node = graph.at(made.id);
+    if (node.kind == NodeKind::random) elements += kDraw * node.elements;
+    if (node.op == kNone) continue;
+    const Op& op = view.graph().ops()[static_cast<std::size_t>(node.op)];
+    const bool exponentials = op.kind == OpKind::log_softmax || op.kind == OpKind::softmax ||
+                              op.kind == OpKind::softmax_f32;
+    long_rows = long_rows || (exponentials && view.extent_of(op.out).per > kLongRow);
+  }
+  if (long_rows) elements += unit.span;
+  return static_cast<double>(elements);
 }
 
 /// Over what the first kernel's blocks have found, a kernel for each such result: 16 to 64 for each
@@ -166,14 +202,16 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
     const KernelKind kind = scatters       ? KernelKind::embedding_backward
                             : unit.reduces ? KernelKind::triton_reduction
                                            : KernelKind::triton_pointwise;
-    list.add(tape::memory_kernel(kind, Issue::nested, made.type, bytes,
-                                 static_cast<double>(unit.span) + divided(graph, unit)));
+    list.add(tape::memory_kernel(
+        kind, Issue::nested, made.type, bytes,
+        static_cast<double>(unit.span) + divided(graph, unit) + computed(graph, unit, view)));
     if (const auto further = second_reductions(graph, unit)) list.add(*further);
   }
   tape::KernelList issued;
   for (Kernel kernel : list) {
     // A line of the function that Inductor writes, or eager.
-    if (unit.part != kNone || made.kind != NodeKind::kernel) kernel.issue = Issue::nested;
+    const bool written = unit.part != kNone || made.kind != NodeKind::kernel;
+    if (written && kernel.kind != KernelKind::none) kernel.issue = Issue::nested;
     issued.add(kernel);
   }
   return issued;

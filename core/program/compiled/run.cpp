@@ -106,7 +106,10 @@ void CompiledRun::keep_shared() {
 
 void CompiledRun::forward() {
   begin_pass();
-  if (options_.guards > 0) writer_.launch(guards(options_.guards));
+  // Before CUDA graphs it is also looked where each adapter lies (torch/_inductor/
+  // cudagraph_trees.py, check_static_inputs_are_stable).
+  const std::int32_t checked = (records() ? 2 : 1) * options_.guards;
+  if (checked > 0) writer_.launch(guards(checked));
   want(trace_.output);
   want(trace_.returned);
   want(trace_.passed);

@@ -21,7 +21,8 @@ bool moves(const Op& op) {
 /// A graph's call takes the host longer than what it starts; a recorded one starts all that is in
 /// it. A model in one piece has one call a pass, which is not counted.
 tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
-  const bool one_graph = options_.graph_parts == nullptr && options_.traced_whole;
+  const bool one_graph = options_.graph_parts == nullptr && options_.traced_whole &&
+                         !view_.model().facts.breaks_between_layers;
   const bool calls = !one_graph && unit.part != kNone && unit.part != open_part_;
   if (calls) open_part_ = unit.part;
   tape::KernelList started;
