@@ -45,6 +45,13 @@ bool are_all_blocks(const Model& model, const Segment& segment) {
                        [](const Segment& s) { return s.checkpointable; }) == 1;
 }
 
+/// Of one graph. Where attention is always written out, kernels have results inside of them that
+/// Inductor counts when it expects a peak, and that are not followed.
+void note_blocks(const Model& model, const Segment& segment, TapeOptions& options) {
+  options.shared_before = segment.checkpointable;
+  options.blocks_alike = are_all_blocks(model, segment) && model.facts.supports_sdpa;
+}
+
 /// Sets the graphs that most layers of a segment are in, and runs the others where it `mixes`.
 template <typename Run>
 void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& options, Run&& run,
@@ -265,9 +272,9 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     return s;
   }
-  const bool one_graph = plan.compiles_whole() && !breaks && cuts.empty() &&
-                         !model.facts.breaks_between_layers;
-  options.shared_before = one_graph && segment.checkpointable;
+  const bool one_graph =
+      plan.compiles_whole() && !breaks && cuts.empty() && !model.facts.breaks_between_layers;
+  if (one_graph) note_blocks(model, segment, options);
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && !hidden && options.kept != KeptResults::none;

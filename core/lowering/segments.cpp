@@ -97,7 +97,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
     const bool outlives = std::ranges::find(outlive, slot) != outlive.end();
-    if (slot == kCacheSlot || outlives) return kUnnamed;
+    if (slot == kCacheSlot || slot == kCarriedSlot || outlives) return kUnnamed;
     if (slot == names.incoming) return names.left;
     if (slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
@@ -137,6 +137,7 @@ void fill_tables(ModelRun& run) {
           {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);
       // A recomputation numbers its own.
       for (const TapeEvent& e : backward.held) outlive.push_back(e.id);
+      outlive.insert(outlive.end(), backward.left.begin(), backward.left.end());
       backward.backward_rows = append_rows(
           run, backward.backward, backward.backward_kernels,
           {names, kChainedGradientSlot, backward.input_gradient_slot, detail::kGradientName,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -147,6 +148,7 @@ struct TapePass {
   std::int64_t kernels = 0;
   const std::vector<TailedFree>& tail;  ///< what it leaves to the pass behind it
   std::int64_t hooked = 0;              ///< TapeRun::hooked, of a forward pass
+  std::span<const TapeEvent> carried;   ///< TapeRun::carried
 };
 inline TapePass forward_of(const TapeRun& tape) {
   return {tape.forward,      tape.exchanges,
@@ -154,8 +156,10 @@ inline TapePass forward_of(const TapeRun& tape) {
           tape.forward_tail, tape.hooked};
 }
 inline TapePass backward_of(const TapeRun& tape) {
-  return {tape.backward, tape.exchanges, tape.backward_rows,
-          static_cast<std::int64_t>(tape.backward_kernels.size()), tape.backward_tail};
+  return {tape.backward,      tape.exchanges,
+          tape.backward_rows, static_cast<std::int64_t>(tape.backward_kernels.size()),
+          tape.backward_tail, 0,
+          tape.carried};
 }
 
 /// Whether kernels keep their places between the hooks' actions, because these send or fetch
@@ -300,10 +304,12 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass
     b.end_repeat();
   };
   if (count == 0) return;
+  for (const TapeEvent& e : pass.carried) b.alloc(e.category, e.bytes, e.pool);
   const bool apart = !pending.empty() || !pass.tail.empty();
   if (apart) emit(1);
   if (apart && count > 1) again();
   emit(apart ? count - 1 : count);
+  for (const TapeEvent& e : pass.carried) b.free(e.category, e.bytes, e.pool);
 }
 
 /// Frees what the runs of a segment have left: autocast's copies of weights that nothing else

@@ -104,6 +104,8 @@ inline constexpr std::int32_t kChainedGradientSlot = -2;
 inline constexpr std::int32_t kNoSlot = -3;
 /// Blocks of a layer's KV cache: they outlive the run, and another one frees them.
 inline constexpr std::int32_t kCacheSlot = -4;
+/// What the same run before has left (TapeRun::carried).
+inline constexpr std::int32_t kCarriedSlot = -5;
 
 /// Where the tables of a run of the whole network (lowering/segments.h) have the blocks and kernels
 /// of one pass over a segment.
@@ -129,6 +131,10 @@ struct TapeRun {
   /// with the graph, when the whole backward pass is over. A compiled step's holds what it was
   /// called with.
   std::vector<TapeEvent> held;
+  /// Compiled blocks of one graph: buffers that each run finds and leaves to the next one. They are
+  /// allocated before the first of several in a row, and freed behind the last.
+  std::vector<TapeEvent> carried;
+  std::vector<std::int32_t> left;  ///< the slots of those that it leaves
   /// Under activation offloading: what the forward and the backward pass leave to neighbours, how
   /// many tensors hooks saw, and pinned bytes of the host.
   std::vector<TailedFree> forward_tail, backward_tail;
@@ -239,6 +245,8 @@ struct TapeOptions {
   /// what is computed again, so that it is not kept (torch/_functorch/partitioners.py,
   /// cleanup_recompute_tags: only what a further checkpoint reads is).
   bool input_again = false;
+  /// All blocks of the model are such segments, in one graph.
+  bool blocks_alike = false;
   /// Of one that is not the first behind a checkpoint: the checkpointed segment in front of it.
   /// What fuses may be one chain from that one's input on (compiled/partition.h, ChainInFront).
   const Segment* checkpointed = nullptr;

@@ -74,6 +74,7 @@ void CompiledRun::begin_backward() {
 
 void CompiledRun::end_backward() {
   for (const StorageId id : spare_) storages_.unref(id);
+  leave_waiting();
   storages_.unref(zeros_);
   storages_.unref(std::exchange(product_, kExternal));
   if (trace_.returned != kNone && !options_.frees_returned) hold_to_end(trace_.returned);

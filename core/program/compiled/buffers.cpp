@@ -26,46 +26,70 @@ void CompiledRun::store(NodeId id) {
     return;
   }
   if (storage_[at(id)] != kExternal) return;  // written over another
-  if (made.elements > 0) storage_[at(id)] = take(bytes_of(id), category_of(id));
+  if (made.elements > 0) storage_[at(id)] = take(id);
 }
 
 /// A storage of that size that is to spare, or a new one.
-StorageId CompiledRun::take(std::int64_t bytes, Category category) {
-  const std::int64_t whole = round_up(bytes, kAllocationUnit);
+StorageId CompiledRun::take(NodeId id) {
+  if (!plan_.takes.empty()) {
+    const auto left = waiting_.find(plan_.takes[at(id)]);
+    if (left != waiting_.end()) return waiting_.extract(left).mapped();
+  }
+  const std::int64_t whole = round_up(bytes_of(id), kAllocationUnit);
   const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == whole; };
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
-  if (found == spare_.end()) return storages_.allocate(bytes, category, options_.pool);
+  if (found == spare_.end())
+    return storages_.allocate(bytes_of(id), category_of(id), options_.pool);
   const StorageId spare = *found;
   spare_.erase(found);
   return spare;
 }
 
-/// By the size of what the units of a pass are to write.
-void CompiledRun::count_asked(const std::vector<Unit>& units) {
-  asked_.clear();
-  for (const Unit& unit : units)
-    for (const NodeId id : unit.writes)
-      if (node(id).gradient_of == kNone) ++asked_[round_up(bytes_of(id), kAllocationUnit)];
+/// Between blocks that are computed again others may be kept, which leave what waits to the next.
+void CompiledRun::plan(const std::vector<Unit>& units, const std::vector<std::size_t>& last) {
+  plan_ = {};
+  if (!plans_buffers() || !in_backward_) return;
+  std::vector<bool> stored;
+  for (const StorageId id : storage_) stored.push_back(id != kExternal);
+  const auto over = [&](const Unit& unit, const Made& made, const std::vector<NodeId>& dying) {
+    return written_over(unit, made, dying);
+  };
+  plan_ = plan_buffers(
+      {trace_.graph, pass_, units, last, std::move(stored), true, options_.believed_room, over});
+  for (const LeftBuffer& left : plan_.carried) {
+    const std::int64_t bytes = round_up(bytes_of(left.by), kAllocationUnit);
+    const Category category = category_of(left.by);
+    waiting_.emplace(left, storages_.adopt(bytes, kCarriedSlot, category, options_.pool));
+    run_.carried.push_back({TapeEvent::Kind::alloc, category, kCarriedSlot, bytes, options_.pool});
+  }
 }
 
-bool CompiledRun::is_asked_for(std::int64_t bytes) const {
-  const auto asked = asked_.find(bytes);
-  const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == bytes; };
-  return asked != asked_.end() && asked->second > std::count_if(spare_.begin(), spare_.end(), fits);
+/// The next run finds as much as this one has found.
+void CompiledRun::leave_waiting() {
+  for (const TapeEvent& found : run_.carried) {
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
+      const tape::Storage& s = storages_.of(waiting.second);
+      return s.bytes == found.bytes && s.category == found.category;
+    });
+    const StorageId id = waits != waiting_.end()
+                             ? waiting_.extract(waits).mapped()
+                             : storages_.allocate(found.bytes, found.category, found.pool);
+    if (storages_.of(id).slot != kCarriedSlot) run_.left.push_back(storages_.of(id).slot);
+  }
+  for (const auto& [left, id] : waiting_) storages_.unref(id);
 }
 
-/// Inductor's wrapper keeps a buffer for the next tensor of its size where that does not raise the
-/// peak it expects (torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer), and
-/// frees at once what no later one takes. Where all blocks are computed again that holds from block
-/// to block.
-bool CompiledRun::is_kept_for_another(std::int64_t bytes) const {
-  return waits(bytes) || (keeps_buffers() && (next_asks_too() || is_asked_for(bytes)));
-}
-
+/// Inductor's wrapper keeps a buffer for a later tensor of its size where that does not raise the
+/// peak it expects, and frees at once what no later one takes.
 void CompiledRun::drop(NodeId id) {
   StorageId& dropped = storage_[at(id)];
-  const bool own = dropped != kExternal && storages_.of(dropped).slot >= first_slot_;
-  if (own && !kept_[at(id)] && is_kept_for_another(storages_.of(dropped).bytes))
+  const auto made_here = [&](std::int32_t slot) {
+    return slot >= first_slot_ || slot == kCarriedSlot;
+  };
+  const bool own = dropped != kExternal && made_here(storages_.of(dropped).slot) && !kept_[at(id)];
+  if (own && !plan_.waits.empty() && plan_.waits[at(id)])
+    waiting_.emplace(LeftBuffer{id}, dropped);
+  else if (own && plan_.waits.empty() && waits(storages_.of(dropped).bytes))
     spare_.push_back(dropped);
   else
     storages_.unref(dropped);

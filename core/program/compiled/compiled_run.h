@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "program/compiled/buffer_plan.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
@@ -76,34 +77,37 @@ class CompiledRun {
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
   /// What is traced becomes CUDA graphs, which have a pool of their own.
   bool records() const { return options_.pool == Stream::graphs; }
-  /// The backward pass computes a whole block again.
+  /// A block is computed again in the graph of the blocks beside it, which are like it.
+  bool plans_buffers() const { return mode_ == TapeMode::redo && options_.blocks_alike; }
+  /// A block of others beside other ones, or one that is kept but for what four bits compute again
+  /// (KeptResults::untagged): all its buffers wait for others.
   bool keeps_buffers() const {
-    return mode_ == TapeMode::redo || (in_backward_ && options_.kept == KeptResults::untagged);
+    const bool again = mode_ == TapeMode::redo;
+    return in_backward_ &&
+           (again ? !options_.blocks_alike : options_.kept == KeptResults::untagged);
   }
-  /// Whether each tensor's place is followed as the scheduler gives it. Where blocks are computed
-  /// again their buffers wait for each other, and of casts to fp8 the order is not followed: both
-  /// are counted by what their replays hold (tests/accuracy/compiled_replay_test.cpp).
+  /// Whether each tensor's place is followed as the scheduler gives it. Of such blocks and of casts
+  /// to fp8 the order is not followed: they are counted by what their replays hold
+  /// (tests/accuracy/compiled_replay_test.cpp).
   bool follows_places() const {
     return !keeps_buffers() && view_.regime().linear == LinearRecipe::computed;
   }
   /// The block in front is computed again first: the last kernel of what follows is part of one of
   /// its own, until which its operand is there and its result is not.
   bool made_behind(NodeId id) const { return options_.input_again && id == trace_.input_gradient; }
-  void count_asked(const std::vector<Unit>& units);
-  /// More units ask for a buffer of that size than there are to spare.
-  bool is_asked_for(std::int64_t bytes) const;
-  bool is_kept_for_another(std::int64_t bytes) const;
+  void plan(const std::vector<Unit>& units, const std::vector<std::size_t>& last);
+  void leave_waiting();
   /// A block's buffer waits for the next block's: the expected peak does not rise.
   bool waits(std::int64_t bytes) const {
     const bool block = !options_.last_segment && trace_.input != kNone && !options_.graph_parts;
-    return in_backward_ && block && bytes + working_set_ <= options_.believed_room;
+    return keeps_buffers() ||
+           (in_backward_ && block && bytes + working_set_ <= options_.believed_room);
   }
-  /// The block in front is computed again as well, and asks for the same.
-  bool next_asks_too() const { return mode_ != TapeMode::redo || options_.product_share < 2; }
   void return_gradients();
   void note_operands(const Unit& unit, const std::vector<NodeId>& dying);
   bool lies_over(const Made& made, NodeId read) const;
   bool may_take(const Unit& unit, const Made& made, NodeId over) const;
+  NodeId written_over(const Unit& unit, const Made& made, const std::vector<NodeId>& dying) const;
   void write_in_place(const Unit& unit, std::vector<NodeId>& dying);
   void take_place(NodeId made, NodeId over);
   void hand_over(const Unit& unit);
@@ -111,7 +115,7 @@ class CompiledRun {
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
   void store(NodeId id);
-  StorageId take(std::int64_t bytes, Category category);
+  StorageId take(NodeId id);
   void drop(NodeId id);
   void export_output();
   void hold_to_end(NodeId id) {
@@ -133,7 +137,8 @@ class CompiledRun {
   StorageId product_ = kExternal;  ///< kept for what the segment begins with
   StorageId copied_ = kExternal;   ///< what a CUDA graph is given, for its first kernel
   std::vector<StorageId> spare_;   ///< whose tensors are gone, for others of their size
-  std::map<std::int64_t, std::int64_t> asked_;  ///< by bytes: buffers that later units ask for
+  BufferPlan plan_;                ///< of a block that is computed again
+  std::map<LeftBuffer, StorageId> waiting_;
   std::vector<TapeEvent> returned_;  ///< gradients of the graph that runs, for return_gradients()
   Pass pass_;
   ChainInFront chain_;

@@ -54,7 +54,7 @@ void CompiledRun::run_pass() {
   for (const StorageId id : storage_) stored.push_back(id != kExternal);
   working_set_ = working_set(trace_.graph, pass_, units, last, std::move(stored));
   const std::vector<std::vector<NodeId>> arguments = hold_arguments(units, last);
-  count_asked(units);
+  plan(units, last);
   bool again = mode_ == TapeMode::redo;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const Unit& unit = units[u];
@@ -62,8 +62,6 @@ void CompiledRun::run_pass() {
       writer_.begin_backward();
       again = false;
     }
-    for (const NodeId id : unit.writes)
-      if (node(id).gradient_of == kNone) --asked_[round_up(bytes_of(id), kAllocationUnit)];
     std::vector<NodeId> dying;
     const auto die = [&](NodeId id) {
       if (last[at(id)] == u && !pass_.wanted[at(id)]) dying.push_back(id);

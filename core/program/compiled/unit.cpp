@@ -94,23 +94,34 @@ bool CompiledRun::lies_over(const Made& made, NodeId read) const {
 bool CompiledRun::may_take(const Unit& unit, const Made& made, NodeId over) const {
   const bool given =
       options_.loss_apart && node(over).kind == NodeKind::product && node(over).logits;
-  if (given || over == trace_.returned || storage_[at(over)] == kExternal) return false;
-  if (bytes_of(over) != bytes_of(made.id)) return false;
+  if (given || over == trace_.returned || bytes_of(over) != bytes_of(made.id)) return false;
   return !follows_places() || made_behind(made.id) ||
          (lies_over(made, over) && may_write_over(unit, made, over));
 }
 
+/// What ends with the unit and has the place of the result; kNone: the result has one of its own.
+NodeId CompiledRun::written_over(const Unit& unit, const Made& made,
+                                 const std::vector<NodeId>& dying) const {
+  const Node& result = node(made.id);
+  if (unit.call) return contains(dying, result.over) ? result.over : kNone;
+  if (!contains(unit.writes, made.id) || result.gradient_of != kNone) return kNone;
+  if (result.kind == NodeKind::scatter) return kNone;
+  const auto over = std::find_if(made.reads.begin(), made.reads.end(), [&](NodeId id) {
+    return contains(dying, id) && may_take(unit, made, id);
+  });
+  return over == made.reads.end() ? kNone : *over;
+}
+
 void CompiledRun::write_in_place(const Unit& unit, std::vector<NodeId>& dying) {
+  std::vector<NodeId> own;
+  for (const NodeId id : dying)
+    if (storage_[at(id)] != kExternal) own.push_back(id);
   for (const Made& made : unit.nodes) {
-    const Node& result = node(made.id);
-    if (!contains(unit.writes, made.id) || result.gradient_of != kNone) continue;
-    if (result.kind == NodeKind::scatter) continue;
-    const auto over = std::find_if(made.reads.begin(), made.reads.end(), [&](NodeId id) {
-      return contains(dying, id) && may_take(unit, made, id);
-    });
-    if (over == made.reads.end()) continue;
-    take_place(made.id, *over);
-    std::erase(dying, *over);
+    const NodeId over = written_over(unit, made, own);
+    if (over == kNone) continue;
+    take_place(made.id, over);
+    std::erase(dying, over);
+    std::erase(own, over);
     if (!follows_places()) return;
   }
 }
@@ -119,7 +130,8 @@ void CompiledRun::write_in_place(const Unit& unit, std::vector<NodeId>& dying) {
 /// the caller's, which its own tensors do not have.
 void CompiledRun::take_place(NodeId made, NodeId over) {
   StorageId& place = storage_[at(over)];
-  const bool given = storages_.of(place).slot < 0;
+  const std::int32_t slot = storages_.of(place).slot;
+  const bool given = slot < 0 && slot != kCarriedSlot;
   const bool handed_on = made == trace_.output || (pass_.wanted[at(made)] && !kept_[at(made)]);
   if (given || handed_on || storage_[at(made)] != kExternal) return drop(over);
   storage_[at(made)] = std::exchange(place, kExternal);

@@ -51,6 +51,7 @@ class UnitBuilder {
   NodeId first_result(const Node& node) const;
   void meet(NodeId id, std::size_t unit);
   void draw_in(std::size_t from, std::size_t into);
+  void draw_in_readers(NodeId read, std::size_t into);
   void drop_inner();
   bool stands_alone(const Unit& unit) const {
     return !unit.writes.empty() && graph_.at(unit.writes.front()).alone;
@@ -148,6 +149,16 @@ void UnitBuilder::add(NodeId id) {
   if (units_[into].call) return;
   for (const NodeId read : reads)
     if (computed_[at(read)]) draw_in(made_in_[at(read)], into);
+  for (const NodeId read : reads) draw_in_readers(read, into);
+}
+
+/// So is what goes over the same tensor, and is needed later alone: a gate's product that is
+/// computed again for the gradient of a weight.
+void UnitBuilder::draw_in_readers(NodeId read, std::size_t into) {
+  if (graph_.at(read).elements < units_[into].span) return;
+  const std::vector<std::size_t> met = met_in_[at(read)];
+  for (const std::size_t u : met)
+    if (contains(units_[u].reads, read)) draw_in(u, into);
 }
 
 /// What goes element by element is part of the last kernel that reads it, where nothing needs it

@@ -61,5 +61,22 @@ TEST(CompiledUnits, MakeAllGradientsOfAttentionTogether) {
   EXPECT_EQ(units[0].writes, (std::vector<NodeId>{query, key}));
 }
 
+// silu(gate) * up, which only the gradient of a weight needs, goes into the kernel that reads gate
+// and up for their gradients, as in a wrapper of Llama with checkpoints.
+TEST(CompiledUnits, DrawInWhatReadsTheSameAndIsNeededLater) {
+  SmallGraph graph;
+  const NodeId gate = graph.add(NodeKind::input, {}, false);
+  const NodeId up = graph.add(NodeKind::input, {}, false);
+  const NodeId tangent = graph.add(NodeKind::input, {}, true);
+  const NodeId product = graph.add(NodeKind::pointwise, {gate, up}, false);
+  const NodeId gradient = graph.add(NodeKind::product, {tangent}, true);
+  const NodeId of_gate = graph.add(NodeKind::pointwise, {gradient, gate, up}, true);
+  const NodeId of_weight = graph.add(NodeKind::product, {tangent, product}, true);
+  const NodeId handed = graph.add(NodeKind::product, {of_gate}, true);
+  const std::vector<Unit> units = graph.units({of_weight, handed});
+  ASSERT_EQ(units.size(), 4U);
+  EXPECT_EQ(units[1].writes, (std::vector<NodeId>{product, of_gate}));
+}
+
 }  // namespace
 }  // namespace shardplan::compiled
