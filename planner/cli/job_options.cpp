@@ -178,6 +178,10 @@ Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& unde
   Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(made, whole, file);
+  taken_for_granted_.clear();
+  for (importing::Note& note : made.notes)
+    if (note.kind == importing::Note::Kind::assumed)
+      taken_for_granted_.push_back(std::move(note.field));
   imported_ = std::move(made.job);
   return *imported_;
 }
