@@ -12,6 +12,7 @@
 #include "cli/lists.h"
 #include "json/given_texts.h"
 #include "load/hardware.h"
+#include "parallel/shard.h"
 
 namespace shardplan::cli {
 namespace {
@@ -249,9 +250,23 @@ Job JobOptions::load(const Json& job) const {
   return loaded;
 }
 
+namespace {
+
+/// Throws for what is found out only where a network is divided, and would not be told by its key
+/// later.
+void divide(const Job& job) {
+  const auto of_one = [](const Model& model, const Plan& plan) {
+    if (is_sharded(plan)) shard(model, plan);
+  };
+  if (!job.rlhf) return of_one(job.model, job.plan);
+  for (const Role& role : job.rlhf->roles) of_one(role.model, role.plan);
+}
+
+}  // namespace
+
 void check(const importing::Imported& imported, const Json& job, const std::string& file) {
   try {
-    load(job, file);
+    divide(load(job, file));
   } catch (const InputError& error) {
     throw importing::explained(error, imported);
   }
