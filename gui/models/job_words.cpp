@@ -75,7 +75,7 @@ QString JobWords::rates(const Answer& a) {
   if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
   if (t.generation) return generation_rates(t) + error(t) + cost(a);
   if (t.phases.empty())
-    return tr("about %1 per step, %2 tokens/s on all GPUs, %3 % of their dense peak")
+    return tr("about %1 per step, %2 tokens/s in all, %3 % of the dense peak")
                .arg(text(format_seconds(t.step_seconds)), count(t.tokens_per_second),
                     QString::number(100 * t.mfu, 'f', 0)) +
            error(t) + cost(a);
@@ -83,7 +83,7 @@ QString JobWords::rates(const Answer& a) {
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     parts.push_back(QStringLiteral("%1 %2").arg(EstimateModels::phase_name(phase.phase),
                                                 text(format_seconds(phase.seconds))));
-  return tr("about %1 per iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak")
+  return tr("about %1 per iteration (%2), %3 tokens/s in all, %4 % of the dense peak")
              .arg(text(format_seconds(t.step_seconds)), parts.join(QStringLiteral(", ")),
                   count(t.tokens_per_second), QString::number(100 * t.mfu, 'f', 0)) +
          error(t) + cost(a);

@@ -12,6 +12,7 @@
 #include "cli/lists.h"
 #include "json/given_texts.h"
 #include "load/hardware.h"
+#include "parallel/shard.h"
 
 namespace shardplan::cli {
 namespace {
@@ -178,6 +179,10 @@ Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& unde
   Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(made, whole, file);
+  taken_for_granted_.clear();
+  for (importing::Note& note : made.notes)
+    if (note.kind == importing::Note::Kind::assumed)
+      taken_for_granted_.push_back(std::move(note.field));
   imported_ = std::move(made.job);
   return *imported_;
 }
@@ -245,9 +250,23 @@ Job JobOptions::load(const Json& job) const {
   return loaded;
 }
 
+namespace {
+
+/// Throws for what is found out only where a network is divided, and would not be told by its key
+/// later.
+void divide(const Job& job) {
+  const auto of_one = [](const Model& model, const Plan& plan) {
+    if (is_sharded(plan)) shard(model, plan);
+  };
+  if (!job.rlhf) return of_one(job.model, job.plan);
+  for (const Role& role : job.rlhf->roles) of_one(role.model, role.plan);
+}
+
+}  // namespace
+
 void check(const importing::Imported& imported, const Json& job, const std::string& file) {
   try {
-    load(job, file);
+    divide(load(job, file));
   } catch (const InputError& error) {
     throw importing::explained(error, imported);
   }

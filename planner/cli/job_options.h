@@ -48,6 +48,9 @@ class JobOptions {
   /// A line that says so, for answers that have no list of what was assumed; or "".
   std::string assumed_checkpointing() const;
 
+  /// Fields that an import took from what its trainer does, each with its value: "framework: ddp".
+  std::vector<std::string> taken_for_granted() const { return taken_for_granted_; }
+
   std::string file;                ///< the first of `files`; "" when the job is words and flags
   std::vector<std::string> files;  ///< one job, or what is imported as one
 
@@ -69,6 +72,7 @@ class JobOptions {
 
   std::vector<Flag> flags_;
   mutable std::optional<Json> imported_;
+  mutable std::vector<std::string> taken_for_granted_;
 };
 
 /// Throws InputError for an imported job that cannot be estimated, about the key that says so.

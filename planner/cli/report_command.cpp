@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/ascii.h"
 #include "cli/calibration_option.h"
@@ -50,7 +51,9 @@ std::string quoted(const std::string& word) {
 /// The command as it was typed, options in their long form.
 std::string command_line(const CLI::App& command) {
   std::string line = "shardplan report";
+  std::set<const CLI::Option*> told;  // one of several values is in the order once for each
   for (const CLI::Option* option : command.parse_order()) {
+    if (!told.insert(option).second) continue;
     const bool positional = option->get_lnames().empty();
     if (!positional) line += " --" + option->get_lnames().front();
     if (option->get_expected_max() == 0) continue;
@@ -61,14 +64,17 @@ std::string command_line(const CLI::App& command) {
 
 report::Findings findings_of(const ReportArguments& a, const Json& document,
                              const std::string& file, const MeasuredRuns& runs) {
-  Job job = file == a.job.file ? a.job.load(document) : load(document, file);
+  const bool own = file == a.job.file;
+  Job job = own ? a.job.load(document) : load(document, file);
   const Calibration calibration = a.calibration.load_for(job);
-  return report::find_out(std::move(job), calibration, runs,
-                          {.name = file.empty() ? "the job" : file,
-                           .version = SHARDPLAN_VERSION,
-                           .command = command_line(*a.command),
-                           .job = document.dump(2),
-                           .directory = std::filesystem::path(file).parent_path().string()});
+  return report::find_out(
+      std::move(job), calibration, runs,
+      {.name = file.empty() ? "the job" : file,
+       .version = SHARDPLAN_VERSION,
+       .command = command_line(*a.command),
+       .job = document.dump(2),
+       .directory = std::filesystem::path(file).parent_path().string(),
+       .taken_for_granted = own ? a.job.taken_for_granted() : std::vector<std::string>{}});
 }
 
 /// Around the job, with the usual values of all axes; the fastest plan, or the smallest one where

@@ -98,7 +98,8 @@ std::vector<ExportedFile> export_all(const Json& asked, const Job& job, const Es
 
 std::string header_comment(const Job& job, const Estimate& e) {
   const std::string text = "Written by shardplan, which predicts for this plan:\n" +
-                           headline(e, job) + resource_lines(e) + time_lines(e);
+                           headline(e, job) + resource_lines(e) +
+                           time_lines(e, job.plan.cluster.world());
   std::string comment;
   std::size_t begin = 0;
   while (begin < text.size()) {

@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "import/finisher.h"
+#include "import/linear_names.h"
 #include "import/vocabulary.h"
 #include "job/fields.h"
 #include "load/catalog.h"
@@ -148,10 +149,28 @@ void Finisher::take_lora() {
   if (framework() == "fsdp1" && recipe_.lora.contains("quantization") &&
       !recipe_.lora.contains("prepare_kbit"))
     recipe_.lora["prepare_kbit"] = false;
+  name_linears();
   refuse_storage();
   recipe_.lora.update(recipe_.beside_lora);
   set_field(recipe_.job, "/workload/method", "lora");
   set_field(recipe_.job, "/workload/lora", recipe_.lora);
+}
+
+/// Experts' joint weights are no linear layers since transformers 5: what looks for those (axolotl,
+/// loaders/adapter.py; LLaMA-Factory, model_utils/misc.py; ms-swift, transformers_utils.py) hands
+/// peft names of others.
+void Finisher::name_linears() {
+  const Json* model = said("model");
+  if (!recipe_.names_linears || recipe_.lora.value("targets", Json()) != Json{"all-linear"} ||
+      model == nullptr)
+    return;
+  const ModelContext context{first_file(recipe_), "model", recipe_.directory};
+  const std::vector<std::string> names = linears_beside_experts(load_model(*model, context, {}));
+  if (names.empty()) return;
+  recipe_.lora["targets"] = names;
+  recipe_.note({.kind = Note::Kind::assumed,
+                .field = "workload.lora.targets: " + recipe_.lora["targets"].dump(),
+                .reason = "the linear layers that there are: experts are none in transformers 5"});
 }
 
 std::string Finisher::model_type() const {

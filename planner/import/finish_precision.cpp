@@ -13,7 +13,10 @@ void Finisher::take_precision() {
   const bool bf16 = recipe_.bf16.value_or(false);
   const std::string half = bf16 ? "bf16" : recipe_.fp16.value_or(false) ? "fp16" : "";
   const std::string name = framework();
-  if (name == "deepspeed") return under_deepspeed(half);
+  if (name == "deepspeed") {
+    take_moved_weights();
+    return under_deepspeed(half);
+  }
   const Weights& w = recipe_.weights;
   const bool lora = !recipe_.lora.is_null();
   const bool half_shards = name == "fsdp2" && w.dtype == half && (w.kept_in_shards || lora);
@@ -70,6 +73,17 @@ void Finisher::under_deepspeed(const std::string& half) {
     set_precision(half + "-master", "the engine computes in it and keeps fp32 master weights");
   else if (has_trainer)
     set_precision("fp32", "neither bf16 nor fp16");
+}
+
+/// Parameters that ZeRO-3 keeps on the host have the type in which the model was loaded, unless its
+/// program casts it behind zero.Init, which is assumed where nothing is known.
+void Finisher::take_moved_weights() {
+  const Json* device = recipe_.find("/framework/ds_config/zero_optimization/offload_param/device");
+  const Json* stage = recipe_.find("/framework/ds_config/zero_optimization/stage");
+  if (device == nullptr || *device == "none" || stage == nullptr || *stage != 3) return;
+  const Weights& w = recipe_.weights;
+  if (!w.left_by_zero3 || (w.dtype != "bf16" && w.dtype != "fp16")) return;
+  recipe_.assume("/framework/model_dtype", w.dtype, "weights as loaded, which nothing casts");
 }
 
 const Json* Finisher::value_below_block(const Json& config, const char* block, const char* key) {

@@ -33,6 +33,7 @@ class Finisher {
   void take_images();
   void refuse_storage() const;
   void take_lora();
+  void name_linears();
 
   // finish_cluster.cpp
   void take_cluster();
@@ -44,6 +45,7 @@ class Finisher {
   bool freezes_in(const std::string& half) const;
   void set_precision(const std::string& name, std::string why);
   void under_deepspeed(const std::string& half);
+  void take_moved_weights();
   static const Json* value_below_block(const Json& config, const char* block, const char* key);
 
   // finish_batch.cpp

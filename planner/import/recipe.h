@@ -27,6 +27,7 @@ struct Weights {
   std::string dtype;            ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
   bool trained_fp32 = false;    ///< what is trained is cast to fp32 whatever was loaded
   bool kept_in_shards = false;  ///< FSDP2 shards them in the type in which they were loaded
+  bool left_by_zero3 = false;   ///< no cast behind zero.Init: ZeRO-3 has them as they were loaded
 };
 
 struct Recipe {
@@ -73,6 +74,7 @@ struct Recipe {
   Json asked_model = Json();          ///< what that flag says
   std::string directory;              ///< where relative paths start: of the first file
   Json lora = Json();                 ///< fields of workload.lora; null: full fine-tuning
+  bool names_linears = false;         ///< "all-linear" is what the trainer finds and names itself
   Json beside_lora = Json::object();  ///< more of them, which make no job one of LoRA
   /// Parts before a text model that reads images: what the trainer freezes. Absent: nothing is.
   std::optional<bool> frozen_tower, frozen_projector;

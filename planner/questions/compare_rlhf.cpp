@@ -46,6 +46,13 @@ bool is_current(const Rlhf& rlhf, const RlhfRow& row) {
   });
 }
 
+/// A network that Megatron-LM divides is none that each rank of DeepSpeed has whole.
+bool is_divided(const Rlhf& rlhf) {
+  return std::any_of(rlhf.roles.begin(), rlhf.roles.end(), [](const Role& role) {
+    return !role.plan.parallel.only_data() && zero_options(role.plan) == nullptr;
+  });
+}
+
 }  // namespace
 
 std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
@@ -58,6 +65,7 @@ std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calib
                                   [&](const RlhfRow& row) { return is_current(rlhf, row); });
   if (!listed) add("as asked", rlhf, true);
   for (const RlhfRow& row : kRlhfRows) {
+    if (is_divided(rlhf)) break;
     const bool current = is_current(rlhf, row);
     add(std::string(row.name), current ? rlhf : at_stage(rlhf, row), current);
   }

@@ -121,9 +121,9 @@ std::string cost_lines(const Cost& c, const Cluster& cluster) {
   std::string text =
       fmt::format("{} GPU-hours for a billion tokens", figure(c.gpu_hours_per_billion_tokens));
   if (!c.list && c.per_hour.on_demand)
-    text += fmt::format(", which cost {} at {} an hour for all GPUs; {} per step",
+    text += fmt::format(", which cost {} at {} an hour{}; {} per step",
                         money(*c.per_billion_tokens.on_demand), money(*c.per_hour.on_demand),
-                        money(*c.per_step.on_demand));
+                        cluster.world() > 1 ? " for all GPUs" : "", money(*c.per_step.on_demand));
   std::string lines = wrapped(text, "  ", "  ");
   if (c.kwh_per_billion_tokens)
     lines +=

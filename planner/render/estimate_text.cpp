@@ -306,14 +306,20 @@ std::string group_lines(const GpuGroups& g) {
   return wrapped(text, "  ", "  ");
 }
 
-std::string iteration_lines(const TimeEstimate& t) {
+/// Of how many GPUs a rate is, where that is a question.
+std::string_view on_all(std::int64_t gpus) {
+  return gpus > 1 ? " on all GPUs" : "";
+}
+
+std::string iteration_lines(const TimeEstimate& t, std::int64_t gpus) {
   TextTable table({Align::left, Align::right});
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     table.add({std::string(phase_name(phase.phase)), format_seconds(phase.seconds)});
   table.add({"an iteration", format_seconds(t.step_seconds)});
   return table.text() +
-         fmt::format("  {} tokens/s on all GPUs; MFU {:.0f} %\n",
-                     format_count(static_cast<std::int64_t>(t.tokens_per_second)), 100 * t.mfu) +
+         fmt::format("  {} tokens/s{}; MFU {:.0f} %\n",
+                     format_count(static_cast<std::int64_t>(t.tokens_per_second)), on_all(gpus),
+                     100 * t.mfu) +
          (t.groups ? group_lines(*t.groups) : "");
 }
 
@@ -362,15 +368,15 @@ std::vector<std::string> step_error_texts(const std::vector<const Estimate*>& es
   return told;
 }
 
-std::string time_lines(const Estimate& e) {
+std::string time_lines(const Estimate& e, std::int64_t gpus) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return fmt::format("  not estimated: {}\n", t.unknown_because);
   const std::string error = error_line(t);
   if (t.generation) return generation_lines(t) + error + host_lines(t);
-  if (!t.phases.empty()) return iteration_lines(t) + error + host_lines(t);
+  if (!t.phases.empty()) return iteration_lines(t, gpus) + error + host_lines(t);
   const std::string rates =
-      fmt::format("about {} per step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
-                  format_count(static_cast<std::int64_t>(t.tokens_per_second)));
+      fmt::format("about {} per step, {} tokens/s{}", format_seconds(t.step_seconds),
+                  format_count(static_cast<std::int64_t>(t.tokens_per_second)), on_all(gpus));
   std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
   // What would be printed as 0.00 ms is left out.
   const auto add = [&](double seconds, std::string_view doing) {
@@ -399,7 +405,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text += state_table(e, job.plan.cluster.gpu.abilities);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_text(e);
-  text += "\nTime\n" + time_lines(e) + cost_lines(cost, job.plan.cluster);
+  text += "\nTime\n" + time_lines(e, job.plan.cluster.world()) + cost_lines(cost, job.plan.cluster);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;
 }

@@ -28,7 +28,8 @@ std::int64_t model_states(const Estimate& e);
 Source model_states_source(const Estimate& e);
 std::string phase_table(const Estimate& e);
 std::string traffic_text(const Estimate& e);
-std::string time_lines(const Estimate& e);
+/// `gpus`: of the job, whose throughput it is.
+std::string time_lines(const Estimate& e, std::int64_t gpus);
 /// How far off such steps were from measured ones: "27 % in the mean, 90 % at most, in 40 runs".
 std::string step_error_text(const TimeEstimate& time);
 std::string error_line(const TimeEstimate& time);

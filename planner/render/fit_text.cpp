@@ -29,7 +29,7 @@ std::string fit_text(const Estimate& e, const Job& job, const std::vector<Fix>& 
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
   text += breakdown_bars(e, job.plan.cluster.gpu.abilities) + largest_consumer(e, job.plan);
   text += advice(e, fixes);
-  text += "\nTime\n" + time_lines(e) + cost_lines(cost, job.plan.cluster);
+  text += "\nTime\n" + time_lines(e, job.plan.cluster.world()) + cost_lines(cost, job.plan.cluster);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;
 }

@@ -177,7 +177,8 @@ std::string found_text(const SearchAnswer& a, std::size_t rows) {
       "The {}{}, of {}{}\n{}\n", aim(a.goal.objective), as_far_as_known(best.estimate),
       format_count(a.result.candidates),
       a.result.interrupted ? "; interrupted, so a better one may be left" : "", subject(job));
-  text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
+  text += resource_lines(best.estimate) + "\n" +
+          time_lines(best.estimate, best.plan.cluster.world()) +
           cost_lines(cost_of(job.model, best.plan, best.estimate, a.goal.terms), best.plan.cluster);
   text += reasons(a);
   text += fmt::format("\nPlans that no other beats in time, memory and GPUs at once: {}\n",
@@ -208,7 +209,8 @@ std::string nothing_text(const SearchAnswer& a) {
   if (a.result.beyond_limits) {
     const Found& f = *a.result.beyond_limits;
     text += "\nThe best plan without limits of time and cost\n" + subject(job_with(a.job, f.plan)) +
-            "\n" + resource_lines(f.estimate) + "\n" + time_lines(f.estimate) +
+            "\n" + resource_lines(f.estimate) + "\n" +
+            time_lines(f.estimate, f.plan.cluster.world()) +
             cost_lines(cost_of(a.job.model, f.plan, f.estimate, a.goal.terms), f.plan.cluster);
   }
   if (a.result.near_miss) text += near_miss_text(a, *a.result.near_miss);

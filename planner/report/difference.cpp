@@ -46,7 +46,7 @@ void add_changed(Table& changes, const Table& before, const Table& after) {
 
 Section changes_section(const Findings& before, const Findings& after) {
   Table table{"changes", message("table.changes"), {{"field"}, {"before"}, {"after"}}, {}};
-  add_changed(table, job_table(before.job), job_table(after.job));
+  add_changed(table, job_table(before), job_table(after));
   add_changed(table, machine_table(before.job), machine_table(after.job));
   if (table.rows.empty()) return {"changes", {Paragraph{message("changes.none")}}};
   return {"changes", {std::move(table)}};
@@ -126,10 +126,12 @@ Section traffic_section(const Estimate& before, const Estimate& after) {
   return {"traffic", {std::move(table)}};
 }
 
-Section time_section(const TimeEstimate& before, const TimeEstimate& after) {
+Section time_section(const Findings& b, const Findings& a) {
+  const TimeEstimate &before = b.estimate.time, &after = a.estimate.time;
   if (before.step_seconds <= 0 || after.step_seconds <= 0)
     return {"time", {Paragraph{message("time.unknown")}}};
-  const Table was = time_table(before), is = time_table(after);
+  const Table was = time_table(before, b.job.plan.cluster.world());
+  const Table is = time_table(after, a.job.plan.cluster.world());
   Table table{"time", is.caption, number_columns("part"), {}};
   const auto value_in = [](const Table& in, const Row& like) {
     for (const Row& row : in.rows)
@@ -222,7 +224,7 @@ Report difference_report(const Findings& before, const Findings& after) {
       names_of_both(before.job.plan.cluster.gpu.abilities, after.job.plan.cluster.gpu.abilities);
   report.sections = {changes_section(before, after), memory_section(b, a, gpu),
                      phases_section(before, after),  traffic_section(b, a),
-                     time_section(b.time, a.time),   reproduction(before, after)};
+                     time_section(before, after),    reproduction(before, after)};
   return report;
 }
 

@@ -24,6 +24,8 @@ struct Origin {
   std::string command;    ///< that writes the same report again
   std::string job;        ///< the job with all flags in it, as JSON text
   std::string directory;  ///< where its relative paths start
+  /// Fields that an import took from what its trainer does: "framework: single".
+  std::vector<std::string> taken_for_granted;
 };
 
 struct Findings {

@@ -37,7 +37,7 @@ void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, 
   KeptGradients hooks{{model, run, chunk.repeats}};
   const std::int64_t clone = input_bytes(run, chunk);
   emit_schedule(
-      b, stage_schedule(plan, stage.index), false,
+      b, stage_schedule(plan, stage.index), {},
       [&](std::int64_t) {
         b.alloc(Category::communication_buffers, clone);
         emit_chunk_forward(b, model, run, plan, chunk, SentOutput::kept, hooks);

@@ -79,7 +79,7 @@ class Fsdp2Stage {
     add_buffers();
     std::size_t left = chunks_.size();
     emit_schedule(
-        b_, stage_schedule(plan_, stage_.index), true,
+        b_, stage_schedule(plan_, stage_.index), {true, true},
         [&](std::int64_t c) { forward(chunks_[static_cast<std::size_t>(c)]); },
         [&](std::int64_t c, bool last) {
           backward(chunks_[static_cast<std::size_t>(c)]);

@@ -71,8 +71,9 @@ class MegatronLowering {
     const bool gathers = divides() && (options_.overlap_param_gather || shards);
     std::vector<bool> gathered(stage_.chunks.size(), !gathers);
     went_back_.assign(stage_.chunks.size(), false);
+    // What was received in the step before goes with a chunk's first pass alone.
     emit_schedule(
-        b_, schedule, gathers,
+        b_, schedule, {.first_forward = true, .last_backward = gathers},
         [&](std::int64_t c) {
           const auto at = static_cast<std::size_t>(c);
           const bool gathers_now = !gathered[at];

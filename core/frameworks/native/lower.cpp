@@ -356,7 +356,7 @@ void emit_stage(ProgramBuilder& b, const Native& n) {
   alloc_kept(b, n);
   b.end_phase(Phase::forward);
   emit_schedule(
-      b, stage_schedule(n.plan, n.pipeline.index), false,
+      b, stage_schedule(n.plan, n.pipeline.index), {},
       [&](std::int64_t chunk) { emit_forward_pass(b, n, {.chunk = chunk}); },
       [&](std::int64_t chunk, bool last) {
         emit_backward_pass(b, n, {.chunk = chunk, .last = last});

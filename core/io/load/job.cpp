@@ -32,6 +32,26 @@
 #include "trainers/registry.h"
 
 namespace shardplan {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+
+/// What a block's linear layers are named, but for what was asked for: `targets` may be right in
+/// another network.
+std::string names_to_expect(const Model& model, const std::vector<std::string>& targets) {
+  for (const Parameter& p : model.parameters) {
+    std::string_view name = p.name;
+    if (!p.quantizable || p.no_linear || !name.ends_with(kWeight)) continue;
+    name.remove_suffix(kWeight.size());
+    name.remove_prefix(name.rfind('.') + 1);
+    if (std::find(targets.begin(), targets.end(), name) == targets.end())
+      return fmt::format(
+          "all-linear, or last parts of names, such as {}, that shardplan model lists", name);
+  }
+  return "all-linear";
+}
+
+}  // namespace
 
 Job JobLoader::load() {
   const auto schema = reader_.text("schema");
@@ -164,7 +184,7 @@ void JobLoader::read_model() {
     reader_.fail("workload.lora.targets",
                  fmt::format("no linear layer of a network of type '{}' is named {}",
                              job_.model.facts.model_type, fmt::join(w.lora->targets, " or ")),
-                 "all-linear, or last parts of names, such as q_proj, that shardplan model lists");
+                 names_to_expect(job_.model, w.lora->targets));
 }
 
 /// peft's own targets of the network's type; whether it has none, where the job says none.

@@ -77,12 +77,17 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
                       {chunk.repeats.rbegin(), chunk.repeats.rend()});
 }
 
+/// Passes of a stage that are not among their repeated neighbours.
+struct PassesApart {
+  bool first_forward = false;  ///< of each chunk
+  bool last_backward = false;  ///< of a stage with one chunk: a phase of its own
+};
+
 /// Calls forward(chunk) and backward(chunk, last) in the order of the schedule; `last` is the
 /// backward pass after which gradients are complete. The first one stands for itself: what it
-/// makes, later ones add to. `first_apart`: so does the first forward pass of each chunk, and the
-/// last backward pass of a stage with one chunk is a phase of its own.
+/// makes, later ones add to.
 template <typename Forward, typename Backward>
-void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, bool first_apart,
+void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, PassesApart apart,
                    Forward&& forward, Backward&& backward) {
   const auto chunks = static_cast<std::int64_t>(schedule.warmup.size());
   const auto warmup = [&](std::int64_t c) { return schedule.warmup[static_cast<std::size_t>(c)]; };
@@ -105,9 +110,9 @@ void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, bool first_
   if (warms_up) {
     b.begin_phase(Phase::forward);
     for (std::int64_t c = 0; c < chunks; ++c) {
-      const std::int64_t apart = first_apart && warmup(c) > 0 ? 1 : 0;
-      repeat(apart, [&] { forward(c); });
-      repeat(warmup(c) - apart, [&] { forward(c); });
+      const std::int64_t first = apart.first_forward && warmup(c) > 0 ? 1 : 0;
+      repeat(first, [&] { forward(c); });
+      repeat(warmup(c) - first, [&] { forward(c); });
     }
     b.end_phase(Phase::forward);
   }
@@ -126,7 +131,7 @@ void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, bool first_
     repeat(std::min<std::int64_t>(count, 1), [&] { backward(c, false); });
     repeat(count - 1, [&] { backward(c, false); });
     if (!ends) continue;
-    if (first_apart && chunks == 1) {
+    if (apart.last_backward && chunks == 1) {
       b.end_phase(Phase::backward);
       b.begin_phase(Phase::backward);
     }

@@ -58,7 +58,8 @@ RlhfPart scoring_part(const Rlhf& rlhf, const Role& role, bool finds_kept) {
   const std::optional<Model> share =
       is_sharded(plan) ? std::optional(shard(whole, plan)) : std::nullopt;
   const Model& model = share ? *share : whole;
-  const ModelRun run = run_pass(model, plan, {plan.workload.sequence_length, 0}, nullptr);
+  const std::int64_t pieces = checked_mul(plan.parallel.sequence, plan.parallel.context);
+  const ModelRun run = run_pass(model, plan, {plan.workload.sequence_length / pieces, 0}, nullptr);
   const KeptWeightsPass pass{model, plan, run, role.trains, finds_kept, rlhf.rank};
   part.program = program_of(run);
   ProgramBuilder b(part.program);
@@ -255,8 +256,9 @@ std::vector<Event> reference_adapters(const Rlhf& rlhf, const Role& role) {
 }
 
 /// Of what trains as the training step has them, of the rest their weights. Where a part says how
-/// its model is built, the whole is built of all that is there before the first step.
-void append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>& parts) {
+/// its model is built, or has what only its first step makes, the whole is built of all that is
+/// there before the first step: true.
+bool append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>& parts) {
   std::vector<Event> build;
   bool differs = false;
   for (const RlhfPart& part : parts) {
@@ -266,6 +268,9 @@ void append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>
       if (is_away(*part.role, e))
         whole.host.pinned = checked_add(whole.host.pinned, checked_mul(e.bytes, e.count));
     if (part.role->idle_on_host()) {
+      const std::size_t before = whole.resident.size();
+      append_left_tensors(whole, own);
+      differs = differs || whole.resident.size() > before;
       whole.host.pageable += own.host.total();
       continue;
     }
@@ -284,6 +289,7 @@ void append_states(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>
         build.push_back(e);
   }
   if (differs) whole.build = std::move(build);
+  return differs;
 }
 
 /// fp32 logits of the model that trains, which its trainer has a name for while others score.
@@ -313,7 +319,9 @@ class Iteration {
   /// `order`: takes the number of each part when its kernels are added; may be null.
   Iteration(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>& parts,
             std::vector<std::size_t>* order)
-      : rlhf_(rlhf), parts_(parts), whole_(whole), b_(whole), order_(order) {}
+      : rlhf_(rlhf), parts_(parts), whole_(whole), b_(whole), order_(order) {
+    for (const RlhfPart& part : parts) names_ = std::max(names_, names_of(part.program));
+  }
 
   void generate(const RlhfPart& part, std::int64_t workspace, std::int64_t experience) {
     const std::int64_t gathered = gathered_for_generation(rlhf_);
@@ -362,13 +370,15 @@ class Iteration {
         part.role->idle != Idle::gpu && !(part.phase == Phase::generation && rlhf_.rollout);
     const Needed needed =
         part.role->trains && part.scores ? Needed::parameters : Needed::everything;
-    if (order_ != nullptr) order_->push_back(static_cast<std::size_t>(&part - parts_.data()));
+    const auto nth = static_cast<std::int32_t>(&part - parts_.data());
+    if (order_ != nullptr) order_->push_back(static_cast<std::size_t>(nth));
     if (away) b_.begin_phase(around);
     if (away) bring(b_, states_of(part), *part.role, needed, true);
     if (away)
-      append_events(whole_, without_brought(part.program, *part.role), as, after_forward);
+      append_events(whole_, without_brought(part.program, *part.role), as, after_forward,
+                    nth * names_);
     else
-      append_events(whole_, part.program, as, after_forward);
+      append_events(whole_, part.program, as, after_forward, nth * names_);
     if (away) bring(b_, states_of(part), *part.role, needed, false);
     if (away) b_.end_phase(as.value_or(Phase::step));
   }
@@ -388,6 +398,7 @@ class Iteration {
   Program& whole_;
   ProgramBuilder b_;
   std::vector<std::size_t>* order_;
+  std::int32_t names_ = 0;  ///< of each part
 };
 
 }  // namespace
@@ -402,7 +413,7 @@ Program lower_parts(const Rlhf& rlhf, const std::vector<RlhfPart>& parts,
   const Plan& plan = rlhf.roles.front().plan;
   add_cublas_workspaces(b, plan.cluster.gpu);
   std::vector<Event> libraries = whole.resident;
-  append_states(rlhf, whole, parts);
+  const bool built = append_states(rlhf, whole, parts);
   whole.groups = group_shapes(plan);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
@@ -412,7 +423,7 @@ Program lower_parts(const Rlhf& rlhf, const std::vector<RlhfPart>& parts,
   add_engine(whole, rlhf);
   add_processes(whole, rlhf);
   whole.model_bytes += total_bytes(whole.resident) - states;
-  if (!whole.build.empty())  // what is beside the models is there before the first step too
+  if (built)  // what is beside the models is there before the first step too
     whole.build.insert(whole.build.end(), whole.resident.begin() + own, whole.resident.end());
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;

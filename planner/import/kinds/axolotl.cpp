@@ -14,15 +14,31 @@ bool is_axolotl(const Document& d) {
                      "adapter", "test_datasets"});
 }
 
+/// loaders/model.py, _configure_embedding_dtypes: embeddings and norms become fp32 and, with these,
+/// what they were again (schemas/config.py, attn_needs_dtype_cast).
+bool casts_embeddings_back(const Document& d, const Recipe& recipe) {
+  if (!recipe.lora.is_null()) return true;
+  const Json* loss = recipe.find("/loss");
+  if (loss != nullptr && *loss == "fused_linear" &&
+      !has_any(d, {"liger_fused_linear_cross_entropy"}))
+    return true;
+  const Json* flag = value_below(d.value, "flash_attention");
+  if (flag != nullptr && *flag == true) return true;
+  const Json* attention = value_below(d.value, "attn_implementation");
+  return attention != nullptr && attention->is_string() &&
+         attention->get<std::string>().starts_with("flash_attention");
+}
+
 /// normalize_config: the weights are loaded in the computing type, and adapters beside them in fp32
 /// (peft, autocast_adapter_dtype).
-void read_loading(Recipe& recipe) {
+void read_loading(const Document& d, Recipe& recipe) {
   const bool bf16 = recipe.bf16.value_or(false);
   const bool fp16 = !bf16 && recipe.fp16.value_or(false);
   const bool int8 = recipe.lora.is_object() && recipe.lora.value("quantization", "") == "int8";
   recipe.weights.dtype = bf16 ? "bf16" : (fp16 || int8) ? "fp16" : "fp32";
   // monkeypatch/accelerate/fsdp2.py leaves out accelerate's cast of what trains.
   recipe.weights.kept_in_shards = true;
+  recipe.weights.left_by_zero3 = casts_embeddings_back(d, recipe);
   // loaders/model.py casts embeddings and norms back behind prepare_model_for_kbit_training.
   if (!recipe.lora.is_null() && recipe.lora.contains("quantization"))
     recipe.lora["prepare_kbit"] = false;
@@ -32,7 +48,7 @@ void read(const Document& d, Recipe& recipe) {
   read_keys(d, {&kKeys, &kTrainingKeys, &kLoraKeys}, recipe);
   const Json* adapter = value_below(d.value, "adapter");
   if (adapter == nullptr || adapter->is_null()) recipe.lora = Json();  // lora_r says nothing then
-  read_loading(recipe);
+  read_loading(d, recipe);
   make_step_rewards(d, recipe);
   // common/datasets.py, core/builders/causal.py: without a processor the data are texts.
   recipe.texts = !has_any(d, {"processor_type"});

@@ -41,6 +41,7 @@ void read_target_linear(Key& key) {
   if (!key.flag()) return key.ignore("modules by name");
   make_lora(key.recipe());
   key.recipe().lora["targets"] = Json{"all-linear"};
+  key.recipe().names_linears = true;
   key.took("workload.lora.targets: all-linear");
 }
 
@@ -148,6 +149,15 @@ void read_quantized_loading(Key& key) {
   key.ignore("taken apart to 16 bits while it is loaded");
 }
 
+/// monkeypatch/moe_quant.py: all experts of a layer in one tensor of few bits, widened when the
+/// layer runs.
+void read_quantized_experts(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn(
+      "experts are estimated in 16 bits and take several times less memory in few: what does not "
+      "fit here may fit");
+}
+
 void read_kernels(Key& key) {
   if (key.value() == false) return key.ignore("off");
   key.warn("kernels of its own: time and working memory differ a little from PyTorch's");
@@ -216,7 +226,7 @@ constexpr std::array kRules{
     KeyRule{"lora_on_cpu", "", refuse_if_true},
     KeyRule{"tiled_mlp", "", read_tiles},
     KeyRule{"tiled_mlp_num_shards", "", read_tile_count},
-    KeyRule{"quantize_moe_experts", "", warn_if_true},
+    KeyRule{"quantize_moe_experts", "", read_quantized_experts},
     KeyRule{"lora_mlp_kernel", "", warn_if_true},
     KeyRule{"lora_qkv_kernel", "", warn_if_true},
     KeyRule{"lora_o_kernel", "", warn_if_true},

@@ -281,6 +281,7 @@ void read_loading(Recipe& recipe) {
   const bool fp16 = !bf16 && recipe.fp16.value_or(false);
   if (recipe.weights.dtype.empty())
     recipe.weights = {bf16 ? "bf16" : fp16 ? "fp16" : "", recipe.lora.is_null()};
+  recipe.weights.left_by_zero3 = true;
   if (!recipe.lora.is_null() && recipe.lora.contains("quantization"))
     recipe.lora["prepare_kbit"] = false;
 }
@@ -349,6 +350,7 @@ void read(const Document& d, Recipe& recipe) {
     if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
     if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
   }
+  recipe.names_linears = true;
   read_loading(recipe);
   freeze_by_default(recipe);
   recipe.set_default("/trainer", "hf_trainer");

@@ -211,6 +211,7 @@ void read(const Document& d, Recipe& recipe) {
                  .reason = "ms-swift computes in the type of the weights"});
   }
   if (recipe.weights.dtype.empty()) recipe.weights.dtype = "bf16";
+  recipe.names_linears = true;
   recipe.set_default("/trainer", "hf_trainer");
   recipe.assume("/workload/micro_batch", 1, "ms-swift's default");
   if (recipe.find("/workload/gradient_accumulation") == nullptr)

@@ -152,6 +152,21 @@ void read_frozen(Key& key) {
   key.took("workload.frozen, if the model reads images");
 }
 
+/// _transformers/auto_model.py: Liger patches networks of transformers, not Automodel's own.
+void read_liger_kernels(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn("Liger's kernels are left out of the estimate, which is more");
+}
+
+/// components/models/common/utils.py, BackendConfig.
+void read_backend(Key& key) {
+  const Json& value = key.value();
+  if (value == false || value == "torch" || value == "torch_fp32" || value == "torch_mm" ||
+      value == "sdpa")
+    return key.ignore("PyTorch's own");
+  key.warn("kernels of its own: time and working memory differ a little from PyTorch's");
+}
+
 constexpr std::array kRules{
     KeyRule{"model.pretrained_model_name_or_path", "", read_model},
     KeyRule{"model.config.pretrained_model_name_or_path", "", read_model},
@@ -172,6 +187,13 @@ constexpr std::array kRules{
     KeyRule{"distributed.pipeline.pp_schedule_csv", "", refuse_if_said},
     KeyRule{"distributed.pipeline.module_fqns_per_model_part", "", refuse_if_said},
     KeyRule{"model.backend.dispatcher", "", read_dispatcher},
+    KeyRule{"model.backend.attn", "", read_backend},
+    KeyRule{"model.backend.linear", "", read_backend},
+    KeyRule{"model.backend.rms_norm", "", read_backend},
+    KeyRule{"model.backend.rope", "", read_backend},
+    KeyRule{"model.backend.rope_fusion", "", read_backend},
+    KeyRule{"model.backend.experts", "", read_backend},
+    KeyRule{"model.use_liger_kernel", "", read_liger_kernels},
     KeyRule{"distributed.activation_checkpointing", "", read_recomputing},
     KeyRule{"optimizer._target_", "", read_target_optimizer},
     KeyRule{"packed_sequence.packed_sequence_size", "", read_packed},
@@ -209,6 +231,9 @@ const std::array kIgnored{
                  "lr_scheduler.*",
                  "optimizer.*",
                  "model._target_",
+                 "model.backend._target_",
+                 "model.backend.enable_hf_state_dict_adapter",
+                 "model.backend.fake_balanced_gate",
                  "model.trust_remote_code",
                  "model.use_cache",
                  "logger.*",

@@ -155,7 +155,10 @@ class HtmlPage {
             row.color.empty() ? std::string() : " class=\"key c-" + row.color + "\"", text);
         continue;
       }
-      out_ += table.columns[c].numeric ? "<td class=\"n\">" : "<td>";
+      const Column& column = table.columns[c];
+      out_ += column.numeric           ? "<td class=\"n\">"
+              : column.id == "verdict" ? "<td class=\"word\">"
+                                       : "<td>";
       out_ += text;
       const auto* quantity = std::get_if<Quantity>(&row.cells[c]);
       if (place == SourcePlace::cell && quantity != nullptr)

@@ -94,9 +94,10 @@ void add_answer(Report& report, const Findings& f) {
   report.facts.push_back(
       {f.job.rlhf ? "iteration" : "step", seconds(e.time.step_seconds, e.time.source),
        message("note.mfu", {{"mfu", Quantity{e.time.mfu, Unit::fraction, e.time.source}}})});
-  report.facts.push_back(
-      {"throughput", Quantity{e.time.tokens_per_second, Unit::tokens_per_second, e.time.source},
-       message("note.all_gpus")});
+  Fact throughput{
+      "throughput", Quantity{e.time.tokens_per_second, Unit::tokens_per_second, e.time.source}, {}};
+  if (f.job.plan.cluster.world() > 1) throughput.note = message("note.all_gpus");
+  report.facts.push_back(std::move(throughput));
 }
 
 }  // namespace shardplan::report

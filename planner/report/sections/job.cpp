@@ -4,6 +4,7 @@
 
 #include "optimizers/description.h"
 #include "render/describe.h"
+#include "report/field_origins.h"
 #include "report/plan_words.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
@@ -11,31 +12,54 @@
 namespace shardplan::report {
 namespace {
 
-/// Whether the job left the field open: `assumed` says "micro-batch: 1".
-bool is_assumed(const Job& job, std::string_view field) {
-  return std::any_of(job.assumed.begin(), job.assumed.end(), [&](const std::string& a) {
-    return a.size() > field.size() && a.substr(0, field.size()) == field && a[field.size()] == ':';
-  });
-}
-
 class Fields {
  public:
-  /// `given`: where a field comes from that is not assumed.
-  Fields(std::string id, Text caption, Text given)
-      : given_(std::move(given)),
-        table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
+  Fields(std::string id, Text caption)
+      : table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
 
-  void add(const std::string& id, Cell value, Source source) {
-    Cell origin = source == Source::assumed ? message("origin.assumed") : given_;
+  void add(const std::string& id, Cell value, Source source, Text origin) {
     if (auto* quantity = std::get_if<Quantity>(&value)) quantity->source = source;
     table_.rows.push_back({id, {message("field." + id), std::move(value), std::move(origin)}});
   }
   Table table() { return std::move(table_); }
 
  private:
-  Text given_;
   Table table_;
 };
+
+/// The fields of a job, each with who said it.
+class JobFields {
+ public:
+  JobFields(const Findings& findings, Text caption)
+      : origins_(findings), fields_("job", std::move(caption)) {}
+
+  /// What the job's text may say at `pointer`; its list of what it left open calls it `name`.
+  void add(const std::string& id, Cell value, const char* pointer, std::string_view name = "") {
+    if (name.empty()) name = pointer + 1;
+    const bool assumed = origins_.assumed(pointer, name);
+    fields_.add(id, std::move(value), assumed ? Source::assumed : Source::exact,
+                origins_.of(pointer, name));
+  }
+  /// What no job can leave out.
+  void add_given(const std::string& id, Cell value) {
+    fields_.add(id, std::move(value), Source::exact, message("origin.given"));
+  }
+  /// What follows from other fields.
+  void add_computed(const std::string& id, Cell value) {
+    fields_.add(id, std::move(value), Source::exact, message("origin.computed"));
+  }
+  Table table() { return fields_.table(); }
+
+ private:
+  FieldOrigins origins_;
+  Fields fields_;
+};
+
+/// A field of the machine: the catalogue's, or assumed.
+void add_machine(Fields& fields, const std::string& id, Cell value, Source source) {
+  fields.add(id, std::move(value), source,
+             message(source == Source::assumed ? "origin.assumed" : "origin.catalogue"));
+}
 
 Cell checkpointing_words(const Plan& plan) {
   const CheckpointShare& share = plan.checkpoint_share;
@@ -55,94 +79,93 @@ Cell checkpointing_words(const Plan& plan) {
   return message("checkpointing.full");
 }
 
-/// Whether the job said it.
-Source given(const Job& job, std::string_view field) {
-  return is_assumed(job, field) ? Source::assumed : Source::exact;
-}
-
 Quantity parameters(std::int64_t n) {
   return {n, Unit::parameters};
 }
 
-void add_model(Fields& fields, const Job& job) {
-  fields.add("model", model_name(job.model), Source::exact);
-  fields.add("parameters", count(job.model.parameter_count()), Source::exact);
+void add_model(JobFields& fields, const Job& job) {
+  fields.add_given("model", model_name(job.model));
+  fields.add_computed("parameters", count(job.model.parameter_count()));
 }
 
-void add_attention(Fields& fields, const Plan& p) {
+void add_attention(JobFields& fields, const Plan& p) {
   fields.add("attention",
              message(p.attention == AttentionKind::eager ? "attention.eager" : "attention.sdpa"),
-             Source::exact);
+             "/attention");
 }
 
 /// What one training step has, of one model or of several.
-void add_step(Fields& fields, const Job& job) {
+void add_step(JobFields& fields, const Job& job) {
   const Plan& p = job.plan;
   const Workload& w = p.workload;
-  fields.add("precision", p.precision.name, given(job, "precision"));
-  fields.add("optimizer", std::string(p.optimizer.kind->words), Source::exact);
-  fields.add("micro_batch", count(w.micro_batch), given(job, "micro-batch"));
-  fields.add("sequence_length", count(w.sequence_length), given(job, "sequence length"));
-  if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);
-  fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
-  fields.add("global_batch", count(checked_mul(w.gradient_accumulation, p.samples_at_once())),
-             given(job, "micro-batch"));
-  fields.add("checkpointing", checkpointing_words(p), given(job, "checkpointing"));
+  fields.add("precision", p.precision.name, "/precision");
+  fields.add("optimizer", std::string(p.optimizer.kind->words), "/optimizer");
+  fields.add("micro_batch", count(w.micro_batch), "/workload/micro_batch", "micro-batch");
+  fields.add("sequence_length", count(w.sequence_length), "/workload/sequence_length",
+             "sequence length");
+  if (w.target_length > 0)
+    fields.add("target_length", count(w.target_length), "/workload/target_length");
+  fields.add("accumulation", count(w.gradient_accumulation), "/workload/gradient_accumulation");
+  fields.add_computed("global_batch",
+                      count(checked_mul(w.gradient_accumulation, p.samples_at_once())));
+  fields.add("checkpointing", checkpointing_words(p), "/checkpointing");
   add_attention(fields, p);
 }
 
-void add_training(Fields& fields, const Job& job) {
+void add_training(JobFields& fields, const Job& job) {
   const Plan& p = job.plan;
   add_model(fields, job);
   if (job.model.trainable_count() != job.model.parameter_count())
-    fields.add("trainable", parameters(job.model.trainable_count()), Source::exact);
-  fields.add("method", method_words(p.workload), Source::exact);
-  fields.add("framework", framework_words(p), given(job, "framework"));
-  if (!p.parallel.only_data()) fields.add("degrees", degree_words(p), Source::exact);
+    fields.add_computed("trainable", parameters(job.model.trainable_count()));
+  fields.add("method", method_words(p.workload), "/workload/method");
+  fields.add("framework", framework_words(p), "/framework");
+  if (!p.parallel.only_data()) fields.add("degrees", degree_words(p), "/parallel");
   if (p.parallel.pipeline > 1)
-    fields.add("schedule", std::string(name_of(p.parallel.schedule)), Source::exact);
+    fields.add("schedule", std::string(name_of(p.parallel.schedule)), "/parallel/schedule");
   add_step(fields, job);
 }
 
-void add_generation(Fields& fields, const Job& job) {
+void add_generation(JobFields& fields, const Job& job) {
   const Plan& p = job.plan;
   const Generation& g = p.workload.generation;
   add_model(fields, job);
-  fields.add("framework", framework_words(p), given(job, "framework"));
-  fields.add("precision", p.precision.name, given(job, "precision"));
-  fields.add("weights", words_of(g.weights), Source::exact);
+  fields.add("framework", framework_words(p), "/framework");
+  fields.add("precision", p.precision.name, "/precision");
+  fields.add("weights", words_of(g.weights), "/workload/quantization", "quantization");
   fields.add("kv_cache",
              std::string(g.fp8_cache ? "fp8" : std::string_view(name_of(p.precision.compute))),
-             Source::exact);
-  fields.add("batch", count(p.workload.micro_batch), given(job, "batch"));
-  fields.add("prompt_length", count(p.workload.sequence_length), given(job, "prompt length"));
-  fields.add("new_tokens", count(g.new_tokens), given(job, "new tokens"));
+             "/workload/kv_cache_dtype");
+  fields.add("batch", count(p.workload.micro_batch), "/workload/batch", "batch");
+  fields.add("prompt_length", count(p.workload.sequence_length), "/workload/prompt_length",
+             "prompt length");
+  fields.add("new_tokens", count(g.new_tokens), "/workload/new_tokens", "new tokens");
   add_attention(fields, p);
 }
 
-void add_iteration(Fields& fields, const Job& job) {
+void add_iteration(JobFields& fields, const Job& job) {
   const Rlhf& rlhf = *job.rlhf;
-  fields.add("algorithm", message("algorithm." + std::string(name_of(rlhf.algorithm))),
-             Source::exact);
+  fields.add_given("algorithm", message("algorithm." + std::string(name_of(rlhf.algorithm))));
   add_model(fields, job);
-  fields.add("framework", framework_words(job.plan.framework), given(job, "framework"));
+  fields.add("framework", framework_words(job.plan.framework), "/framework");
   add_step(fields, job);
   if (!generates(rlhf.algorithm)) return;
   const Workload& g = rlhf.generation.workload;
-  fields.add("generation_batch", count(g.micro_batch), Source::exact);
-  fields.add("prompt_length", count(g.sequence_length), Source::exact);
-  fields.add("new_tokens", count(g.generation.new_tokens), Source::exact);
-  fields.add("hybrid_engine", message(rlhf.hybrid ? "word.on" : "word.off"), Source::exact);
+  fields.add("generation_batch", count(g.micro_batch), "/workload/generation_batch");
+  fields.add("prompt_length", count(g.sequence_length), "/workload/prompt_length");
+  fields.add("new_tokens", count(g.generation.new_tokens), "/workload/new_tokens");
+  fields.add("hybrid_engine", message(rlhf.hybrid ? "word.on" : "word.off"),
+             "/workload/hybrid_engine");
 }
 
 }  // namespace
 
-Table job_table(const Job& job) {
+Table job_table(const Findings& findings) {
+  const Job& job = findings.job;
   const bool inference = job.plan.workload.kind == WorkKind::inference;
   const char* caption = job.rlhf    ? "table.job_rlhf"
                         : inference ? "table.job_inference"
                                     : "table.job";
-  Fields fields("job", message(caption), message("origin.given"));
+  JobFields fields(findings, message(caption));
   if (job.rlhf)
     add_iteration(fields, job);
   else
@@ -151,7 +174,7 @@ Table job_table(const Job& job) {
 }
 
 Table machine_table(const Job& job) {
-  Fields fields("machine", message("table.machine"), message("origin.catalogue"));
+  Fields fields("machine", message("table.machine"));
   const Cluster& c = job.plan.cluster;
   const Gpu& gpu = c.gpu;
   const auto rate = [](double x, Unit unit) { return Quantity{x, unit}; };
@@ -159,30 +182,31 @@ Table machine_table(const Job& job) {
     const auto bad = std::find(gpu.unverified.begin(), gpu.unverified.end(), field);
     return bad == gpu.unverified.end() ? Source::exact : Source::assumed;
   };
-  fields.add("cluster", cluster_words(c), Source::exact);
-  fields.add("gpu_memory", bytes(gpu.capacity.count(), Source::exact),
-             sourced("memory_driver_mib"));
-  fields.add("gpu_usable", bytes(gpu.usable.count(), Source::exact),
-             gpu.usable_source == Source::assumed ? Source::assumed : Source::exact);
+  add_machine(fields, "cluster", cluster_words(c), Source::exact);
+  add_machine(fields, "gpu_memory", bytes(gpu.capacity.count(), Source::exact),
+              sourced("memory_driver_mib"));
+  add_machine(fields, "gpu_usable", bytes(gpu.usable.count(), Source::exact),
+              gpu.usable_source == Source::assumed ? Source::assumed : Source::exact);
   if (gpu.memory_bandwidth)
-    fields.add("memory_bandwidth", rate(*gpu.memory_bandwidth, Unit::bytes_per_second),
-               sourced("memory_bandwidth_gbs"));
+    add_machine(fields, "memory_bandwidth", rate(*gpu.memory_bandwidth, Unit::bytes_per_second),
+                sourced("memory_bandwidth_gbs"));
   if (gpu.peak[PeakRate::bf16])
-    fields.add("peak_bf16", rate(*gpu.peak[PeakRate::bf16], Unit::flops), sourced("tflops_dense"));
+    add_machine(fields, "peak_bf16", rate(*gpu.peak[PeakRate::bf16], Unit::flops),
+                sourced("tflops_dense"));
   const Source links = c.interconnect_source == Source::assumed ? Source::assumed : Source::exact;
   if (c.gpus_per_node > 1)
-    fields.add("intra_node", rate(c.intra_node_bandwidth, Unit::bytes_per_second), links);
+    add_machine(fields, "intra_node", rate(c.intra_node_bandwidth, Unit::bytes_per_second), links);
   if (c.nodes > 1)
-    fields.add("inter_node", rate(c.inter_node_bandwidth, Unit::bytes_per_second), links);
+    add_machine(fields, "inter_node", rate(c.inter_node_bandwidth, Unit::bytes_per_second), links);
   if (c.host_memory)
-    fields.add("host_memory", bytes(c.host_memory->count(), Source::exact), Source::exact);
+    add_machine(fields, "host_memory", bytes(c.host_memory->count(), Source::exact), Source::exact);
   if (c.nvme && c.nvme->capacity.count() > 0)
-    fields.add("nvme", bytes(c.nvme->capacity.count(), Source::exact), Source::exact);
+    add_machine(fields, "nvme", bytes(c.nvme->capacity.count(), Source::exact), Source::exact);
   return fields.table();
 }
 
 Section job_section(const Findings& f) {
-  return {"job", {job_table(f.job), machine_table(f.job)}};
+  return {"job", {job_table(f), machine_table(f.job)}};
 }
 
 }  // namespace shardplan::report

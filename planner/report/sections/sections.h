@@ -30,10 +30,11 @@ Section reproduction_section(const Findings& findings);
 std::string stages_of(const Findings& findings, const Estimate& rank);
 
 /// The fields of a job, as tables of a report list them.
-Table job_table(const Job& job);
+Table job_table(const Findings& findings);
 Table machine_table(const Job& job);
 Table traffic_table(const Estimate& estimate);
-Table time_table(const TimeEstimate& time);
+/// `gpus`: of the job, whose throughput it is.
+Table time_table(const TimeEstimate& time, std::int64_t gpus);
 
 /// "list price of AWS p5.48xlarge, us-east-1, 2026-07-20"
 Text price_words(const ListPrice& price);

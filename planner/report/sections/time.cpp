@@ -84,7 +84,7 @@ Cell error_cell(const std::optional<StepError>& error) {
   return Quantity{std::abs(error->largest), Unit::fraction, Source::measured};
 }
 
-Table time_table(const TimeEstimate& t) {
+Table time_table(const TimeEstimate& t, std::int64_t gpus) {
   Table table{
       "time", message("table.time_" + whole(t)), {{"part"}, {"value", true}, {"share", true}}, {}};
   for (const Part& part : kParts) {
@@ -100,7 +100,10 @@ Table time_table(const TimeEstimate& t) {
   table.rows.push_back(
       {"step", {message("time." + whole(t)), seconds(t.step_seconds, t.source), Cell()}, {}, true});
   add_own(table, t);
-  add("throughput", {t.tokens_per_second, Unit::tokens_per_second, t.source});
+  const char* words = gpus > 1 ? "time.throughput" : "time.throughput_of_one";
+  table.rows.push_back(
+      {"throughput",
+       {message(words), Quantity{t.tokens_per_second, Unit::tokens_per_second, t.source}, Cell()}});
   add("mfu", {t.mfu, Unit::fraction, t.source});
   if (t.hfu > t.mfu) add("hfu", {t.hfu, Unit::fraction, t.source});
   add("speed_of_light", seconds(t.speed_of_light_seconds, t.source));
@@ -139,7 +142,7 @@ Text decides(const GpuGroups& g) {
 Section time_section(const Findings& f) {
   const TimeEstimate& t = f.estimate.time;
   if (t.step_seconds <= 0) return {"time", {Paragraph{message("time.unknown")}}};
-  Table table = time_table(t);
+  Table table = time_table(t, f.job.plan.cluster.world());
   if (f.estimate.typical) add_typical(table, *f.estimate.typical);
   Section section{"time", {figure(t), std::move(table), Paragraph{message("time.meaning")}}};
   if (t.host_decides()) section.blocks.emplace_back(Paragraph{message("time.host_decides")});

@@ -74,5 +74,11 @@ TEST(LoraTargets, LeaveOutWhatMambasKernelsRead) {
   EXPECT_NO_THROW(load("mamba-130m", R"({"targets": ["in_proj", "x_proj"]})"));
 }
 
+/// Phi-4's attention is one linear layer: what it is told has to be a name that it has.
+TEST(LoraTargets, ThatNoLayerHasAreToldAnotherName) {
+  EXPECT_THAT(error_text([] { load("phi-4", R"({"targets": ["q_proj", "v_proj"]})"); }),
+              HasSubstr("such as o_proj"));
+}
+
 }  // namespace
 }  // namespace shardplan::lora_targets_test

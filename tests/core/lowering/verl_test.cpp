@@ -56,6 +56,19 @@ TEST(Verl, TakesLogProbabilitiesOverLogitsInSixteenBits) {
   EXPECT_GT(peak(loop, Phase::actor_training), training("{}") + 4 * logits);
 }
 
+/// Ranks that share a sequence score as many tokens of it as they train on.
+TEST(Verl, DividesTheSequencesThatItScores) {
+  const auto of_eight = [](const std::string& parallel) {
+    const auto scores = [&](const char* batch) {
+      return peak(changed(R"({"parallel": )" + parallel + R"(, "workload": {"scoring_batch": )" +
+                          batch + "}}"),
+                  Phase::experience);
+    };
+    return static_cast<double>(scores("16") - scores("8"));
+  };
+  EXPECT_NEAR(2 * of_eight(R"({"sequence": 2})"), of_eight("{}"), 0.01 * of_eight("{}"));
+}
+
 /// The entropy reads the logits after the loss: each makes a gradient of its own. By PyTorch's
 /// operations probabilities in fp32 are kept too.
 TEST(Verl, KeepsLogitsWholeForTheEntropy) {

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const std::string kJobs = SHARDPLAN_SOURCE_DIR "/configs/jobs/";
@@ -48,6 +49,47 @@ TEST(Report, SpeaksTheLanguageThatIsAsked) {
 TEST(Report, GivesTheCommandThatMakesItAgain) {
   const Finished f = report({kJobs + "gpt2-single.json", "--micro-batch", "2", "--format", "json"});
   EXPECT_THAT(f.out, HasSubstr("gpt2-single.json --micro-batch 2 --format json\""));
+  EXPECT_THAT(report({"gpt2", "H100-80GB", "--micro-batch", "2"}).out,
+              HasSubstr("shardplan report gpt2 H100-80GB --micro-batch 2\n"));
+}
+
+/// Who said a field: the job, nobody, its ds_config; and of one GPU nobody asks how many.
+TEST(Report, SaysWhereFieldsComeFrom) {
+  const std::string one = report({"gpt2", "1xH100-80GB", "--micro-batch", "2"}).out;
+  EXPECT_THAT(one, AllOf(HasSubstr("| micro-batch, samples per GPU | 2 | given |"),
+                         HasSubstr("| optimizer | AdamW | default |"),
+                         HasSubstr("| global batch, samples | 2 | computed |"),
+                         HasSubstr("| activation checkpointing | every block | assumed |"),
+                         Not(HasSubstr("all GPUs"))));
+  EXPECT_THAT(report({"gpt2", "2xH100-80GB"}).out, HasSubstr("on all GPUs together"));
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.file("ds.json", R"({"train_micro_batch_size_per_gpu": 3, "bf16": {"enabled": true}})");
+  EXPECT_THAT(report({"gpt2", "2xH100-80GB", "--ds-config", config}).out,
+              AllOf(HasSubstr("| micro-batch, samples per GPU | 3 | ds\\_config |"),
+                    HasSubstr("| optimizer | AdamW | default |")));
+}
+
+/// What an import takes from what its trainer does is no word of the user's.
+TEST(Report, SaysWhatATrainerDoesWhereItsFileIsSilent) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file(
+      "a.yaml", "base_model: qwen3-0.6b\nbf16: true\nmicro_batch_size: 2\ndatasets: [{path: a}]\n");
+  EXPECT_THAT(
+      report({file, "--cluster", "2xH100-80GB"}).out,
+      AllOf(HasSubstr("| 2 | given |"), HasSubstr("| sequence length, tokens | 512 | assumed |")));
+}
+
+/// What only the division of a network finds out is told by the file's key.
+TEST(Report, RefusesADivisionByTheKeyOfTheFile) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("a.yaml",
+                                       "base_model: llama-3.1-8b\nbf16: true\nfsdp_version: 2\n"
+                                       "fsdp_config: {reshard_after_forward: true}\n"
+                                       "tensor_parallel_size: 2\ndp_shard_size: 4\n"
+                                       "cut_cross_entropy: true\ndatasets: [{path: a}]\n");
+  EXPECT_THAT(report({file, "--cluster", "8xH100-80GB"}).err,
+              HasSubstr("a.yaml: line 5, column 1: tensor_parallel_size"));
 }
 
 TEST(Report, IsTheSameBytesEveryTimeAndInEveryLocale) {

@@ -202,5 +202,27 @@ TEST(CatalogueNames, LeaveOutHowACheckpointIsStored) {
   EXPECT_EQ(error_of(file + "nvidia/Llama-3.1-8B-Instruct-BF16\n"), "");
 }
 
+/// What looks for linear layers itself finds none among experts, whose weights transformers 5 has
+/// joined; names that a file says are peft's to understand.
+TEST(AdapterKeys, TrainersThatFindLinearsFindNoExperts) {
+  const Json attention{"q_proj", "k_proj", "v_proj", "o_proj"};
+  const auto axolotl = [](const std::string& model, const std::string& targets) {
+    return lora_of(job_of("base_model: " + model + "\nadapter: lora\nlora_r: 8\nbf16: true\n" +
+                          targets + "datasets: [{path: a}]\n"))
+        .at("targets");
+  };
+  EXPECT_EQ(axolotl("qwen3-30b-a3b", "lora_target_linear: true\n"), attention);
+  EXPECT_EQ(axolotl("qwen3-8b", "lora_target_linear: true\n"), Json{"all-linear"});
+  EXPECT_EQ(axolotl("qwen3-30b-a3b", "lora_target_modules: [gate_proj, up_proj]\n"),
+            Json({"gate_proj", "up_proj"}));
+  EXPECT_EQ(lora_of(job_of("finetuning_type: lora\nstage: sft\ntemplate: qwen3\nlora_target: all\n"
+                           "model_name_or_path: qwen3-30b-a3b\n"))
+                .at("targets"),
+            attention);
+  EXPECT_EQ(lora_of(job_of("tuner_type: lora\nmodel: qwen3-30b-a3b\ntarget_modules: all-linear\n"))
+                .at("targets"),
+            attention);
+}
+
 }  // namespace
 }  // namespace shardplan::importing::adapters_test

@@ -87,5 +87,27 @@ pipeline_parallel_schedule = ")";
   EXPECT_NE(error_of(text + "DualPipeV\"\n").find("pipeline_parallel_schedule"), std::string::npos);
 }
 
+/// ZeRO-3's parameters on the host are of the type in which the model was loaded. axolotl casts its
+/// embeddings and norms to fp32, and back for kernels that want it.
+TEST(Divisions, WeightsOnTheHostAreAsTheTrainerLoadsThem) {
+  const auto type = [](const std::string& file) {
+    const Json framework =
+        job_of(file +
+               "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 3, offload_param: "
+               "{device: cpu}}}\n")
+            .at("framework");
+    return framework.value("model_dtype", "");
+  };
+  const std::string axolotl = "base_model: llama-3.1-8b\nbf16: true\ndatasets: [{path: a}]\n";
+  EXPECT_EQ(type(axolotl + "attn_implementation: flash_attention_2\n"), "bf16");
+  EXPECT_EQ(type(axolotl + "attn_implementation: sdpa\n"), "");
+  EXPECT_EQ(
+      type(axolotl + "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"),
+      "bf16");
+  EXPECT_EQ(type("finetuning_type: full\nstage: sft\ntemplate: llama3\nbf16: true\n"
+                 "model_name_or_path: llama-3.1-8b\n"),
+            "bf16");
+}
+
 }  // namespace
 }  // namespace shardplan::importing

@@ -175,5 +175,17 @@ TEST(CompareRlhf, IsWhatTheSameJobsSay) {
   EXPECT_GT(away.host_per_node.total(), 0);
 }
 
+/// Under DeepSpeed each rank has a whole network, which one that is divided need not be.
+TEST(CompareRlhf, HasNoStagesOfDeepSpeedForDividedNetworks) {
+  const Job job = job_of(R"({"model": "qwen2.5-0.5b", "cluster": "2xH100", "framework": "megatron",
+      "parallel": {"pipeline": 2, "virtual_pipeline": 2},
+      "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 2,
+                   "gradient_accumulation": 4, "prompt_length": 128, "new_tokens": 128,
+                   "generation_batch": 16,
+                   "rollout": {"gpu_memory_utilization": 0.4, "sleep_level": 1}}})");
+  for (const std::string& name : names_of(compare_plans(job, calibration())))
+    EXPECT_FALSE(name.starts_with("ZeRO")) << name;
+}
+
 }  // namespace
 }  // namespace shardplan
