@@ -31,6 +31,10 @@ struct TrainingField {
   std::function<bool(const Job&, const QVariant&)> allows = {};
 
   bool applies_to(const Job& job) const { return !applies || applies(job); }
+  /// What 0 is called where the job may leave the number open.
+  QString open_words = {};
+  std::function<bool(const Job&)> may_be_open = {};
+  bool can_be_open(const Job& job) const { return may_be_open && may_be_open(job); }
   /// Those of `choices` that the job can have.
   std::vector<Choice> offered(const Job& job) const;
 };
