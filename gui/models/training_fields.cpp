@@ -30,8 +30,8 @@ bool does_not_generate(const Job& job) {
 }
 
 /// An engine that serves runs all of it, without a framework.
-bool has_framework(const Job& job) {
-  return !job.plan.workload.generation.engine;
+bool is_served(const Job& job) {
+  return job.plan.workload.generation.engine.has_value();
 }
 
 /// Sequences of a length of their own: not a prompt and what is generated after it.
@@ -200,7 +200,7 @@ TrainingField TrainingFields::framework() {
     const auto kind = framework_named(v.toString().toStdString());
     return trains(j) || (kind && traits_of(*kind).generates);
   };
-  f.applies = has_framework;
+  f.excludes = is_served;
   return f;
 }
 
@@ -248,7 +248,7 @@ TrainingField TrainingFields::optimizer() {
 
 TrainingField TrainingFields::attention() {
   TrainingField f = form_field(job_option_table(), "attention", plan_of);
-  f.applies = has_framework;
+  f.excludes = is_served;
   return f;
 }
 
