@@ -47,6 +47,17 @@ void open_file(JobDocument& document, const QString& path) {
                     .expected = "an object with \"model\" and \"cluster\""});
 }
 
+/// Not yet where a trainer's file wants a machine, which a window can ask for and a picture cannot.
+bool opens(JobDocument& document, const QString& path, bool is_picture) {
+  try {
+    open_file(document, path);
+    return true;
+  } catch (const InputError& e) {
+    if (is_picture || e.diagnostic().key != "cluster") throw;
+    return false;
+  }
+}
+
 int run(QApplication& qt, const Arguments& a) {
   const bool is_picture = !a.picture.isEmpty();
   const QString start = !a.page.isEmpty()  ? a.page
@@ -68,8 +79,10 @@ int run(QApplication& qt, const Arguments& a) {
   if (!is_picture) application.resume();  // a picture is the same on every machine
   if (!a.language.isEmpty()) application.set_language(a.language);
   if (*theme != Theme::system) application.set_theme(*theme);
-  if (!a.job.isEmpty()) open_file(application.session().document(), a.job);
+  const bool waits =
+      !a.job.isEmpty() && !opens(application.session().document(), a.job, is_picture);
   application.window().show_page(page);
+  if (waits) application.window().ask_for_machine(a.job);
   if (is_picture) {
     if (application.session().answer().error && !a.job.isEmpty())
       throw InputError(*application.session().answer().error);

@@ -36,6 +36,18 @@ QString words(std::string_view english) {
   return text(messages().phrase(english).value_or(std::string(english)));
 }
 
+QString note_words(std::string_view note) {
+  for (const char* prefix : {"", "cluster: ", "model: "}) {
+    const std::string whole = prefix + std::string(note);
+    const auto said = messages().phrase(whole);
+    if (!said || *said == whole) continue;
+    const QString translated = text(*said);
+    return *prefix == '\0' ? translated
+                           : translated.mid(translated.indexOf(QStringLiteral(": ")) + 2);
+  }
+  return text(std::string(note));
+}
+
 QString said(const Said& sentence) {
   return text(word_store().say(sentence));
 }

@@ -18,6 +18,9 @@ QString language();
 
 /// A sentence of core or planner by its phrase, or as it is where there is none like it.
 QString words(std::string_view english);
+/// A remark on a job's cluster or model, which answers list behind "cluster: " or "model: " and
+/// others without.
+QString note_words(std::string_view note);
 /// A message of the catalogue: report/words.h makes them of core's enumerations.
 QString words(const report::Text& text);
 /// What stands in a table or in a message.

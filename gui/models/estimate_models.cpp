@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "models/core_words.h"
 #include "models/provenance.h"
+#include "models/serving_words.h"
 #include "models/text.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
@@ -22,6 +23,16 @@ QString standing_word(const std::string& standing) {
        {Source::exact, Source::modelled, Source::calibrated, Source::measured, Source::assumed})
     if (standing == name_of(source)) return words(source);
   return words(report::message("standing." + standing));
+}
+
+/// What a statement of the answer's foundation says; of what was left open, part by part.
+QString statement_words(const std::string& english) {
+  const std::string open = "because nothing else was said: ";
+  if (!english.starts_with(open)) return note_words(english);
+  QStringList parts;
+  for (const QString& part : text(english.substr(open.size())).split(QStringLiteral("; ")))
+    parts.push_back(note_words(part.toStdString()));
+  return words(open + parts.join(QStringLiteral("; ")).toStdString());
 }
 
 template <typename Row>
@@ -90,6 +101,7 @@ std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan
 }
 
 std::vector<Share> EstimateModels::time(const Answer& a) {
+  if (a.estimate->serving) return ServingWords::pass(*a.estimate);
   const TimeEstimate& t = a.estimate->time;
   std::vector<Share> out;
   const auto add = [&](const QString& name, double seconds, int colour, const QString& formula) {
@@ -166,7 +178,7 @@ std::vector<Fact> EstimateModels::traffic(const Answer& a) {
 std::vector<Fact> EstimateModels::foundation(const Answer& a, const Calibration& calibration) {
   std::vector<Fact> out;
   for (const Statement& s : statements(*a.estimate, *a.job, calibration))
-    out.push_back({standing_word(s.standing), words(s.words), {}, {}, {}});
+    out.push_back({standing_word(s.standing), statement_words(s.words), {}, {}, {}});
   return out;
 }
 

@@ -79,6 +79,11 @@ TrainingField TrainingFields::batch() {
   TrainingField f = form_field(generation_table(), "batch", generation_of);
   f.most = 1 << 16;
   f.applies = generates_tokens;
+  f.open_words = tr("as many as there is room for");
+  f.may_be_open = [](const Job& j) { return j.plan.workload.generation.engine.has_value(); };
+  f.write = [pointer = f.pointer](Session& s, const QVariant& v) {
+    s.document().set(pointer, v.toLongLong() == 0 ? Json() : json_of(v));
+  };
   return f;
 }
 

@@ -6,6 +6,7 @@
 #include "frameworks/registry.h"
 #include "models/core_words.h"
 #include "models/estimate_models.h"
+#include "models/serving_words.h"
 #include "models/text.h"
 #include "optimizers/description.h"
 #include "parallel/support.h"
@@ -23,6 +24,13 @@ QString model_of(const Model& model) {
 
 QString count(double number) {
   return text(format_count(static_cast<std::int64_t>(number)));
+}
+
+/// Tokens/s: small numbers keep their digits.
+QString pace(double per_second) {
+  constexpr double kThousand = 1000;
+  return per_second < kThousand ? QString::number(per_second, 'g', 4)
+                                : text(format_count(std::llround(per_second)));
 }
 
 }  // namespace
@@ -59,8 +67,7 @@ QString JobWords::generation_rates(const TimeEstimate& t) {
   return tr("prompt: about %1, %2 tokens/s; new tokens: about %3, %4 tokens/s, at most %5 at "
             "datasheet rates")
       .arg(text(format_seconds(g.prefill_seconds)), count(g.prefill_tokens_per_second),
-           text(format_seconds(g.decode_seconds)),
-           QString::number(g.decode_tokens_per_second, 'g', 4), QString::number(most, 'g', 4));
+           text(format_seconds(g.decode_seconds)), pace(g.decode_tokens_per_second), pace(most));
 }
 
 QString JobWords::error(const TimeEstimate& t) {
@@ -72,6 +79,7 @@ QString JobWords::error(const TimeEstimate& t) {
 
 QString JobWords::rates(const Answer& a) {
   const TimeEstimate& t = a.estimate->time;
+  if (a.estimate->serving) return ServingWords::rates(a);
   if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
   if (t.generation) return generation_rates(t) + error(t) + cost(a);
   if (t.phases.empty())
@@ -87,6 +95,20 @@ QString JobWords::rates(const Answer& a) {
              .arg(text(format_seconds(t.step_seconds)), parts.join(QStringLiteral(", ")),
                   count(t.tokens_per_second), QString::number(100 * t.mfu, 'f', 0)) +
          error(t) + cost(a);
+}
+
+QString JobWords::memory_title(const Answer& a) {
+  if (a.estimate->serving) return tr("Memory of each GPU");
+  return a.job->plan.workload.kind == WorkKind::inference
+             ? tr("Memory of each GPU at its peak, and live tensors over time")
+             : tr("Memory of each GPU at its peak, and live tensors through the step");
+}
+
+QString JobWords::time_title(const Answer& a) {
+  if (a.estimate->serving) return tr("Time of one pass");
+  if (a.job->rlhf) return tr("Time per iteration");
+  return a.job->plan.workload.kind == WorkKind::inference ? tr("Time of prompts and new tokens")
+                                                          : tr("Time per step");
 }
 
 }  // namespace shardplan::gui

@@ -1,5 +1,7 @@
 #include "models/plan_table.h"
 
+#include <cmath>
+
 #include "base/format.h"
 #include "models/core_words.h"
 #include "models/provenance.h"
@@ -14,6 +16,11 @@ namespace {
 
 QString bytes_or_dash(std::int64_t count) {
   return count == 0 ? QStringLiteral("–") : bytes_text(count);
+}
+
+/// Of the GPU. The cache of an engine fills what it is given: its headroom is another question.
+std::int64_t spare(const Verdict& v) {
+  return v.gpu.available.value_or(v.gpu.needed + v.headroom_bytes) - v.gpu.needed;
 }
 
 std::int64_t sent(const Estimate& e) {
@@ -51,8 +58,8 @@ void PlanTable::add_gpu_aspects() {
       tr("upper bound"),
       [](const Alternative& a) { return bytes_or_dash(a.estimate.device.upper); }, device);
   add(
-      tr("to spare"),
-      [](const Alternative& a) { return bytes_text(a.estimate.verdict.headroom_bytes); }, device);
+      tr("to spare"), [](const Alternative& a) { return bytes_text(spare(a.estimate.verdict)); },
+      device);
   add(
       tr("model states"),
       [](const Alternative& a) { return bytes_or_dash(model_states(a.estimate)); },
@@ -92,17 +99,22 @@ void PlanTable::add_speed_aspects() {
           if (line.link == LinkKind::gpu) all += Provenance::traffic(a.plan, line);
         return all;
       });
+  const bool serves = !plans_.empty() && plans_.front().estimate.serving;
   add(
-      tr("time per step"),
+      serves ? tr("time of one pass") : tr("time per step"),
       [](const Alternative& a) {
         const double seconds = a.estimate.time.step_seconds;
         return seconds > 0 ? text(format_seconds(seconds)) : QStringLiteral("–");
       },
-      [](const Alternative& a) { return Provenance::step(a.estimate); });
+      [rates](const Alternative& a) {
+        return a.estimate.serving ? rates(a) : Provenance::step(a.estimate);
+      });
   add(
       tr("tokens per second"),
       [](const Alternative& a) {
-        return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
+        const double all = a.estimate.time.tokens_per_second;
+        return text(
+            format_count(a.estimate.serving ? std::llround(all) : static_cast<std::int64_t>(all)));
       },
       rates);
 }

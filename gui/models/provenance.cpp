@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/format.h"
 #include "estimate/nccl_memory.h"
 #include "formats/dtype.h"
@@ -173,6 +175,16 @@ QString Provenance::step(const Estimate& e) {
 QString Provenance::rates(const Estimate& e, const Plan& plan) {
   const TimeEstimate& t = e.time;
   const Workload& w = plan.workload;
+  if (e.serving)
+    return page(
+        tr("Tokens per second"),
+        tr("%1 engines × %2 sequences ÷ %3 from one token of a sequence to its next\n"
+           "a pass takes %4, and %5 tokens of prompts along")
+            .arg(text(format_count(e.serving->replicas)), text(format_count(e.serving->sequences)),
+                 text(format_seconds(e.serving->token_seconds)),
+                 text(format_seconds(e.serving->pass.seconds())),
+                 text(format_count(std::llround(e.serving->prompt_tokens)))),
+        standing(t.source));
   if (t.generation)
     return page(
         tr("Tokens per second"),

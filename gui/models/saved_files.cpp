@@ -7,6 +7,7 @@
 #include "job/fields.h"
 #include "load/record.h"
 #include "models/engine_job.h"
+#include "questions/estimate_job.h"
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/render/render.h"
@@ -36,6 +37,7 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
     throw InputError({.file = path,
                       .message = "the name has no format",
                       .expected = ".html, .md, .json or .csv"});
+  require_steps(*answer.job, "report", "");
   report::Origin origin;
   origin.version = version;
   origin.command = command_line(job, "");

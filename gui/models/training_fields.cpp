@@ -29,6 +29,11 @@ bool does_not_generate(const Job& job) {
   return job.plan.workload.kind != WorkKind::inference;
 }
 
+/// An engine that serves runs all of it, without a framework.
+bool is_served(const Job& job) {
+  return job.plan.workload.generation.engine.has_value();
+}
+
 /// Sequences of a length of their own: not a prompt and what is generated after it.
 bool has_sequences(const Job& job) {
   return does_not_generate(job) && !(job.rlhf && generates(job.rlhf->algorithm));
@@ -195,6 +200,7 @@ TrainingField TrainingFields::framework() {
     const auto kind = framework_named(v.toString().toStdString());
     return trains(j) || (kind && traits_of(*kind).generates);
   };
+  f.excludes = is_served;
   return f;
 }
 
@@ -241,7 +247,9 @@ TrainingField TrainingFields::optimizer() {
 }
 
 TrainingField TrainingFields::attention() {
-  return form_field(job_option_table(), "attention", plan_of);
+  TrainingField f = form_field(job_option_table(), "attention", plan_of);
+  f.excludes = is_served;
+  return f;
 }
 
 TrainingField TrainingFields::loss() {

@@ -30,7 +30,16 @@ struct TrainingField {
   /// Whether the job can have the value; empty: any. What it cannot have is not offered.
   std::function<bool(const Job&, const QVariant&)> allows = {};
 
-  bool applies_to(const Job& job) const { return !applies || applies(job); }
+  /// Of a field that jobs of every kind have, and that is there without a job too: but for these.
+  std::function<bool(const Job&)> excludes = {};
+
+  bool applies_to(const Job& job) const {
+    return (!applies || applies(job)) && (!excludes || !excludes(job));
+  }
+  /// What 0 is called where the job may leave the number open.
+  QString open_words = {};
+  std::function<bool(const Job&)> may_be_open = {};
+  bool can_be_open(const Job& job) const { return may_be_open && may_be_open(job); }
   /// Those of `choices` that the job can have.
   std::vector<Choice> offered(const Job& job) const;
 };

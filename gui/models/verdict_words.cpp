@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "models/core_words.h"
+#include "models/serving_words.h"
 #include "models/text.h"
 #include "render/describe.h"
 #include "report/words.h"
@@ -58,6 +59,7 @@ QString VerdictWords::sentence(const Estimate& e) {
     case Fit::unknown:
       break;
   }
+  if (e.serving) return tr("Yes, with %1").arg(ServingWords::sequences(*e.serving));
   const QString yes = tr("Yes, with %1 to spare on each GPU").arg(bytes_text(spare));
   const QString open = condition(v);
   return open.isEmpty() ? yes : tr("%1, %2").arg(yes, open);

@@ -39,6 +39,7 @@ ChoiceSlider::ChoiceSlider(Session& session, TrainingField field, std::vector<qi
 std::vector<Choice> ChoiceSlider::stops_with(const Job& job, const QVariant& now) const {
   if (!field_.choices.empty()) return field_.offered(job);
   std::vector<qint64> values = values_;
+  if (field_.can_be_open(job)) values.insert(values.begin(), 0);
   if (std::find(values.begin(), values.end(), now.toLongLong()) == values.end()) {
     values.push_back(now.toLongLong());  // the job's own value is a stop too
     std::sort(values.begin(), values.end());
@@ -46,7 +47,7 @@ std::vector<Choice> ChoiceSlider::stops_with(const Job& job, const QVariant& now
   std::vector<Choice> stops;
   for (const qint64 v : values)
     if (!field_.allows || v == now.toLongLong() || field_.allows(job, v))
-      stops.push_back({text(format_count(v)), v});
+      stops.push_back({v == 0 ? field_.open_words : text(format_count(v)), v});
   return stops;
 }
 

@@ -106,7 +106,12 @@ void FieldForm::refresh_row(const Row& row) {
     offer(box, job ? row.field.offered(*job) : row.field.choices);
     box->setCurrentIndex(box->findData(value));
   }
-  if (auto* box = qobject_cast<QSpinBox*>(row.editor)) box->setValue(value.toInt());
+  if (auto* box = qobject_cast<QSpinBox*>(row.editor)) {
+    const bool may_be_open = job && row.field.can_be_open(*job);
+    box->setMinimum(may_be_open ? 0 : row.field.least);
+    box->setSpecialValueText(may_be_open ? row.field.open_words : QString());
+    box->setValue(value.toInt());
+  }
   const bool is_given = said && !session_.document().assumes(row.field.pointer);
   row.standing->setText(is_given                                 ? tr("given")
                         : field_of(text, "/framework/ds_config") ? tr("ds_config or default")

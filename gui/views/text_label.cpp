@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/line_breaks.h"
+
 namespace shardplan::gui {
 namespace {
 
@@ -32,9 +34,7 @@ void TextLabel::set_text(const QString& text, const QList<QTextLayout::FormatRan
   const int before = lines_ == Lines::wrapped ? heightForWidth(width()) : widest_;
   text_ = text;
   setAccessibleName(text);
-  QString laid_out = text;
-  laid_out.replace(QLatin1Char('\n'), QChar(QChar::LineSeparator));
-  layout_.setText(laid_out);
+  layout_.setText(with_line_breaks(text));
   layout_.setFormats(formats);
   shape();
   if ((lines_ == Lines::wrapped ? heightForWidth(width()) : widest_) != before) updateGeometry();

@@ -182,9 +182,12 @@ void TimelineView::paint_phases(QPainter& painter) const {
 void TimelineView::paint_marks(QPainter& painter) const {
   const QRectF area = plot();
   const QColor ink = palette().color(QPalette::WindowText);
-  if (room_ > 0) {
+  if (room_ > 0) {  // seen on any colour: dashes of ink over a line of the ground
+    const QLineF line(QPointF(area.left(), y_of(room_)), QPointF(area.right(), y_of(room_)));
+    painter.setPen(QPen(palette().color(QPalette::Base), 2.5));
+    painter.drawLine(line);
     painter.setPen(QPen(ink, 1.5, Qt::DashLine));
-    painter.drawLine(QPointF(area.left(), y_of(room_)), QPointF(area.right(), y_of(room_)));
+    painter.drawLine(line);
   }
   const TimelinePoint& peak = points()[timeline_->peak];
   const QPointF at(x_of(timeline_->peak), y_of(static_cast<double>(peak.total)));

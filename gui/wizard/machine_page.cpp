@@ -15,16 +15,6 @@
 #include "views/widgets.h"
 
 namespace shardplan::gui {
-namespace {
-
-/// The catalogue has a cluster's notes as answers list them: behind "cluster: ".
-QString words_of(const std::string& note) {
-  const QString whole = words("cluster: " + note);
-  return whole.mid(whole.indexOf(QStringLiteral(": ")) + 2);
-}
-
-}  // namespace
-
 MachinePage::MachinePage(Session& session, QWidget* parent)
     : Page(session, tr("Machine"), parent), detected_(detect_machine()) {
   text_ = new QLineEdit(this);
@@ -178,7 +168,7 @@ void MachinePage::refresh() {
   for (Row& row : rows_) show_row(row, sources);
   QStringList notes;
   if (c != nullptr)
-    for (const std::string& note : c->notes) notes.push_back(words_of(note));
+    for (const std::string& note : c->notes) notes.push_back(note_words(note));
   notes_->setText(notes.join(QLatin1Char('\n')));
 }
 

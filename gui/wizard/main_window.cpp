@@ -7,6 +7,7 @@
 #include <QLineEdit>
 #include <QScreen>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "models/core_words.h"
 #include "models/provenance.h"
@@ -36,6 +37,8 @@ constexpr int kSteps = 5;  ///< pages of the wizard after the first; those behin
 /// What the highest page needs. A page that was never seen asks for more: it does not know its
 /// width.
 constexpr int kLowestPage = 560;
+/// In a window narrower than this its sentences take more lines.
+constexpr int kWide = 1366, kLowestNarrowPage = 740;
 
 /// All of a small screen that the desktop leaves to windows, their frames included.
 QSize first_size(const QScreen& screen) {
@@ -79,12 +82,11 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   connect(notices_, &NoticeBar::undo_asked, this,
           [this] { session_.document().undo_stack().undo(); });
 
-  stack_->setMinimumHeight(kLowestPage);
   auto* middle = new QWidget(this);
   auto* layout = new QVBoxLayout(middle);
   layout->setContentsMargins(space(), space(), space(), space());
   layout->addWidget(make_steps());
-  layout->addWidget(stack_, 1);
+  layout->addWidget(make_scroll(stack_, this), 1);
   layout->addWidget(notices_);
   layout->addWidget(make_navigation());
   setCentralWidget(middle);
@@ -186,6 +188,8 @@ void MainWindow::show_page(int page) {
 }
 
 void MainWindow::go(int by) {
+  if (by > 0 && !waits_for_machine_.isEmpty() && session_.answer().the_cluster() != nullptr)
+    return take(std::exchange(waits_for_machine_, {}));
   show_page(page() + by);
 }
 
@@ -210,6 +214,12 @@ void MainWindow::show_summary() {
   } else {
     summary_->set_text({});
   }
+}
+
+/// Pages that have no room scroll; the buttons below them stay in sight.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  stack_->setMinimumHeight(width() < kWide ? kLowestNarrowPage : kLowestPage);
 }
 
 void MainWindow::changeEvent(QEvent* event) {

@@ -46,6 +46,8 @@ class MainWindow : public QMainWindow {
   /// Opens a job, or takes a configuration over; tells what changed by it, or what is wrong with
   /// it.
   void take(const QString& path);
+  /// Of a trainer's file that leaves open which GPUs it runs on: it is taken when one is chosen.
+  void ask_for_machine(const QString& path);
   WindowState state() const;
   void resume(const WindowState& state);
   /// Of the plan page.
@@ -59,6 +61,7 @@ class MainWindow : public QMainWindow {
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
@@ -108,6 +111,7 @@ class MainWindow : public QMainWindow {
   TextLabel* summary_ = nullptr;
   NoticeBar* notices_;
   QPushButton *back_, *next_;
+  QString waits_for_machine_;  ///< a trainer's file that leaves open which GPUs; "": none
 };
 
 }  // namespace shardplan::gui

@@ -103,12 +103,27 @@ bool MainWindow::attempt(const std::function<void()>& action) {
   }
 }
 
+void MainWindow::ask_for_machine(const QString& path) {
+  waits_for_machine_ = path;
+  show_page(static_cast<int>(page_names().indexOf(QStringLiteral("machine"))));
+  notices_->show_notice({.text = tr("%1 does not say which GPUs it is for. Choose a machine; with "
+                                    "Next the file is taken.")
+                                     .arg(QFileInfo(path).fileName())});
+}
+
 void MainWindow::take(const QString& path) {
+  waits_for_machine_.clear();
   attempt([&] {
     const Json before = session_.document().json();
     QStringList left_out;
-    const auto kind = take_file(
-        session_.document(), path, [this] { return may_discard(); }, &left_out);
+    std::optional<FileKind> kind;
+    try {
+      kind = take_file(
+          session_.document(), path, [this] { return may_discard(); }, &left_out);
+    } catch (const InputError& e) {
+      if (e.diagnostic().key != "cluster" || before.contains("cluster")) throw;
+      return ask_for_machine(path);
+    }
     if (!kind) return;
     if (*kind == FileKind::record) {
       show_page(static_cast<int>(page_names().indexOf(QStringLiteral("accuracy"))));

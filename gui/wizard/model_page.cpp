@@ -24,8 +24,8 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   add_clear_button(text_);
   explain(text_, tr("Model"),
           tr("A name of the catalogue, a size such as 7B, or the path of a model's config.json."));
-  auto* question = new QLabel(tr("Which &model will be trained?"), this);
-  question->setBuddy(text_);
+  question_ = new QLabel(this);
+  question_->setBuddy(text_);
   auto* open = new QPushButton(tr("Open &config.json…"), this);
   connect(open, &QPushButton::clicked, this, &ModelPage::open_asked);
   error_ = make_error(this);
@@ -46,7 +46,7 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   halves->addWidget(catalogue_, 1);
   halves->addWidget(make_box(tr("What it is made of"), right, this), 1);
   auto* layout = new QVBoxLayout(this);
-  layout->addWidget(question);
+  layout->addWidget(question_);
   layout->addLayout(first);
   layout->addWidget(error_);
   layout->addLayout(halves, 1);
@@ -72,6 +72,7 @@ void ModelPage::choose(const QString& typed) {
 
 void ModelPage::refresh() {
   const Model* model = answer().the_model();
+  question_->setText(trains() ? tr("Which &model will be trained?") : tr("Which &model will run?"));
   const auto said = field_of(document().json(), "/model");
   show_in(text_, said && said->is_string() ? text(said->get<std::string>())
                  : model                   ? text(model->facts.model_type)

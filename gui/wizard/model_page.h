@@ -27,6 +27,7 @@ class ModelPage : public Page {
   void choose(const QString& name);
 
   QLineEdit* text_;
+  QLabel* question_;
   QLabel* error_;
   QTableView* catalogue_;
   QLabel* facts_;

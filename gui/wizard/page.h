@@ -46,6 +46,10 @@ class Page : public QWidget {
   const Answer& answer() const { return session_.answer(); }
   const Workbench& workbench() const { return session_.workbench(); }
   const Calibration& calibration() const { return workbench().calibration; }
+  /// A new job does; so does one with several models, of which some train.
+  bool trains() const {
+    return !answer().job || answer().job->plan.workload.kind != WorkKind::inference;
+  }
   const JobDocument& document() const { return std::as_const(session_).document(); }
 
   /// A field whose text is the job's at every key: `write` is called with it. What is typed without

@@ -30,7 +30,8 @@ TrainingPage::TrainingPage(Session& session, QWidget* parent)
   auto* left = new QVBoxLayout;
   left->addWidget(tabs_);
   auto* halves = new QHBoxLayout;
-  halves->addWidget(make_box(tr("How it is trained"), left, this), 1);
+  how_ = make_box({}, left, this);
+  halves->addWidget(how_, 1);
   halves->addWidget(make_box(tr("DeepSpeed configuration"), make_config_side(), this), 1);
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(error_);
@@ -65,6 +66,7 @@ void TrainingPage::take_focus() {
 }
 
 void TrainingPage::refresh() {
+  how_->setTitle(trains() ? tr("How it is trained") : tr("How it runs"));
   form_->refresh();
   if (tabs_->currentWidget() == options_) options_->refresh();
   const bool is_above = answer().error && !form_->shows_error();

@@ -1,6 +1,7 @@
 // How it is trained: method, batch, precision, framework; a ds_config with what is found in it.
 #pragma once
 
+#include <QGroupBox>
 #include <QLabel>
 #include <QPushButton>
 #include <QTabWidget>
@@ -29,6 +30,7 @@ class TrainingPage : public Page {
  private:
   QLayout* make_config_side();
 
+  QGroupBox* how_;
   QTabWidget* tabs_;
   FieldForm* form_;
   OptionList* options_;

@@ -1,6 +1,7 @@
 #include "wizard/verdict_page.h"
 
 #include <QGridLayout>
+#include <QGroupBox>
 #include <QHBoxLayout>
 #include <QTabWidget>
 #include <QVBoxLayout>
@@ -33,8 +34,9 @@ VerdictPage::VerdictPage(Session& session, QWidget* parent) : Page(session, tr("
   body_ = new QWidget(this);
   auto* left = new QVBoxLayout;
   left->addLayout(make_heading());
-  left->addWidget(make_memory());
+  left->addWidget(make_memory(), 1);
   left->addWidget(make_time());
+  left->addStretch();
   auto* right = new QVBoxLayout;
   right->addWidget(make_what_if());
   right->addWidget(make_tabs(), 1);
@@ -92,13 +94,12 @@ QWidget* VerdictPage::make_memory() {
   layout->addWidget(ranks_);
   layout->addWidget(largest_);
   layout->addWidget(timeline_, 1);
-  return make_box(tr("Memory of each GPU at its peak, and live tensors through the step"), layout,
-                  this);
+  memory_box_ = make_box({}, layout, this);
+  return memory_box_;
 }
 
 QWidget* VerdictPage::make_time() {
   time_ = new ShareBar(time_brush, this);
-  time_->setAccessibleName(tr("Time per step"));
   time_->setObjectName(QStringLiteral("time"));
   rates_ = new TextLabel(TextLabel::Lines::wrapped, this);
   rates_->setObjectName(QStringLiteral("rates"));
@@ -110,9 +111,9 @@ QWidget* VerdictPage::make_time() {
   time_legend_->setObjectName(QStringLiteral("time_legend"));
   layout->addWidget(time_);
   layout->addWidget(time_legend_);
-  QWidget* box = make_box(tr("Time per step"), layout, this);
-  box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
-  return box;
+  time_box_ = make_box({}, layout, this);
+  time_box_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
+  return time_box_;
 }
 
 QWidget* VerdictPage::make_what_if() {
@@ -188,6 +189,9 @@ void VerdictPage::show_answer() {
   subject_->set_text(JobWords::subject(a));
   method_->set_text(JobWords::method(a));
   resources_->set_resources(EstimateModels::resources(a));
+  memory_box_->setTitle(JobWords::memory_title(a));
+  time_box_->setTitle(JobWords::time_title(a));
+  time_->setAccessibleName(time_box_->title());
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(bytes_text(e.usable_bytes)));
@@ -195,6 +199,10 @@ void VerdictPage::show_answer() {
   ranks_->refresh();
   largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
+  // An engine takes all of it at its start: there is nothing to draw, and no place to keep.
+  timeline_->setVisible(!e.serving);
+  memory_box_->setSizePolicy(QSizePolicy::Preferred,
+                             e.serving ? QSizePolicy::Maximum : QSizePolicy::Preferred);
   timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));
   rates_->set_text(JobWords::rates(a));
   set_hint(rates_, Provenance::rates(e, a.job->plan));

@@ -15,6 +15,7 @@
 #include "views/timeline_view.h"
 #include "wizard/page.h"
 
+class QGroupBox;
 class QTabWidget;
 
 namespace shardplan::gui {
@@ -38,6 +39,7 @@ class VerdictPage : public Page {
   void show_tab();
 
   QLabel* error_;
+  QGroupBox *memory_box_, *time_box_;
   TextLabel *verdict_, *subject_, *method_, *largest_, *rates_;
   NextStep* next_step_;
   ResourcePanel* resources_;

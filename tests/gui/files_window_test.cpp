@@ -67,6 +67,24 @@ TEST_F(Dropped, WhatCannotBeReadIsAMessageAndTheJobStays) {
   EXPECT_FALSE(drop({}));
 }
 
+/// A trainer's file does not say which GPUs: the machine page asks, and Next takes the file.
+TEST_F(Dropped, ATrainersFileWithoutAMachineWaitsForOne) {
+  const std::string file =
+      std::string(SHARDPLAN_SOURCE_DIR) + "/configs/trainers/axolotl-qlora.yaml";
+  EXPECT_TRUE(drop({file}));
+  EXPECT_EQ(page(), QStringLiteral("machine"));
+  EXPECT_THAT(message(), HasSubstr("axolotl-qlora.yaml does not say which GPUs"));
+  auto* next = window().findChild<QPushButton*>(QStringLiteral("next"));
+  application_.session().document().set("/cluster", Json("1xRTX4090"));
+  next->click();
+  EXPECT_EQ(page(), QStringLiteral("verdict"));
+  EXPECT_EQ(job().at("trainer"), Json("axolotl"));
+  EXPECT_EQ(job().at("cluster"), Json("1xRTX4090"));
+  window().show_page(static_cast<int>(MainWindow::page_names().indexOf(QStringLiteral("machine"))));
+  next->click();  // once
+  EXPECT_EQ(page(), QStringLiteral("model"));
+}
+
 TEST_F(Dropped, AJobWithAMistakeOpensAndSaysWhatIsWrong) {
   drop({folder_.file("job.json", R"({"model": "7B", "cluster": "4xA100-41GB"})")});
   EXPECT_FALSE(application_.session().answer().job);

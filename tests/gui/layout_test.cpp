@@ -94,6 +94,22 @@ TEST_P(Layout, LeadsOnAndAnswersWhereAScreenHasAPanel) {
   }
 }
 
+/// Smaller than the pages are: they scroll, and what leads on does not.
+TEST_P(Layout, KeepsTheButtonsInSightOfALowWindow) {
+  window().resize(900, 600);
+  for (int page = 0; page < MainWindow::page_names().size(); ++page) {
+    window().show_page(page);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(window().size(), QSize(900, 600)) << page;
+    for (const char* name : {"back", "next", "summary"}) {
+      const auto* widget = window().findChild<QWidget*>(QLatin1String(name));
+      const QRect place(widget->mapTo(&window(), QPoint()), widget->size());
+      EXPECT_TRUE(window().rect().contains(place)) << page << ": " << name;
+    }
+  }
+  expect_nothing_cut();
+}
+
 TEST_P(Layout, CutsNoTextOff) {
   for (const QSize& size : {kSmall, kLeft}) {
     window().resize(size);

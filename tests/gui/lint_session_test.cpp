@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QLocale>
 
 #include "gui_testing.h"
 #include "lint/registry.h"

@@ -4,8 +4,8 @@
 
 #include <QCoreApplication>
 #include <QLocale>
-#include <QRegularExpression>
 
+#include "english.h"
 #include "gui_testing.h"
 #include "models/asked_question.h"
 #include "models/core_words.h"
@@ -47,21 +47,6 @@ TEST_F(Translations, KeepEnglishWhereItIsChosenOrNothingIsKnown) {
 TEST_F(Translations, OfSeverityAreThoseOfTheStore) {
   QLocale::setDefault(QLocale(QStringLiteral("ja")));
   EXPECT_EQ(words(report::Text{"severity.error", {}}), QStringLiteral("エラー"));
-}
-
-/// Whether English is left beside names, values and what a person typed: a small word that every
-/// English sentence has, or two plain words in a row, but for a key and its value ("framework
-/// ddp").
-bool has_english(const QString& message) {
-  static const QRegularExpression kSmallWords(
-      QStringLiteral("\\b(the|is|are|not|of|an|or|such|expected|found|unknown|cannot|has|no|must|"
-                     "with|between|from)\\b"));
-  static const QRegularExpression kTwoWords(
-      QStringLiteral("\\b(?!framework|trainer|checkpointing|compile|policy|method|kind|placement|"
-                     "kernels|compute|model)[a-z]{2,} [a-z]{2,}\\b"));
-  QString plain = message;
-  plain.remove(QRegularExpression(QStringLiteral("'[^']*'|\"[^\"]*\"|「[^」]*」|`[^`]*`")));
-  return plain.contains(kSmallWords) || plain.contains(kTwoWords);
 }
 
 TEST_F(Translations, OfMistakesAreWhole) {
