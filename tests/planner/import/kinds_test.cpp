@@ -44,8 +44,11 @@ TEST(TrainingArguments, LossesOfFineTuningAreNoPreference) {
 // flash-attn 2 is as large as PyTorch's fused attention, and slower than cuDNN's on Hopper.
 TEST(Attention, OfThePackageFlashAttnIsItsOwnKernel) {
   constexpr const char* kAxolotl = "base_model: gpt2\nsequence_len: 512\nmicro_batch_size: 2\n";
-  constexpr const char* kArguments = "per_device_train_batch_size: 2\noutput_dir: out\nmodel: gpt2\n";
-  const auto kernel = [](const std::string& text) { return job_of(text).value("sdpa_kernel", "none"); };
+  constexpr const char* kArguments =
+      "per_device_train_batch_size: 2\noutput_dir: out\nmodel: gpt2\n";
+  const auto kernel = [](const std::string& text) {
+    return job_of(text).value("sdpa_kernel", "none");
+  };
   for (const char* line : {"flash_attention: true\n", "attn_implementation: flash_attention_2\n"})
     EXPECT_EQ(kernel(std::string(kAxolotl) + line), "flash_attention") << line;
   EXPECT_EQ(kernel(std::string(kAxolotl) + "sdp_attention: true\n"), "none");
