@@ -86,6 +86,8 @@ std::string_view name_of(Issue issue) {
       return "dispatched";
     case Issue::redispatched:
       return "redispatched";
+    case Issue::detached:
+      return "detached";
     case Issue::fused:
       return "fused";
     case Issue::narrow:

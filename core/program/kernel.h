@@ -55,6 +55,7 @@ enum class Issue : std::uint8_t {
   graph,  ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
   dispatched,    ///< an operation that goes through Python, which asks a checkpoint's policy
   redispatched,  ///< the same where it is computed again, or its kept result is taken
+  detached,      ///< a tensor that is saved where it is computed again, under a policy's mode
   fused,         ///< a kernel of Liger's: a function of autograd in Python, and Triton's launcher
   fused_node,    ///< the same in the backward pass
   library,       ///< a product of our engine: cuBLASLt looks its operands over and starts it
@@ -62,7 +63,7 @@ enum class Issue : std::uint8_t {
   narrow,        ///< a product of torchao's tensors in fp8, whose operations go through Python
   guard,         ///< what Dynamo checks of the modules that peft puts beside a linear
 };
-inline constexpr std::size_t kIssues = 25;
+inline constexpr std::size_t kIssues = 26;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

@@ -100,9 +100,12 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
 }
 
-/// The rates of the fused kernel that scaled_dot_product_attention takes.
-TimeRates with_attention(TimeRates rates, SdpaKernel kernel) {
-  if (kernel != SdpaKernel::flash_attention) return rates;
+/// The rates of the fused kernel that scaled_dot_product_attention takes. Those of FlashAttention-2
+/// are shares of what the GPUs that were timed multiply at, which its kernels are not written for;
+/// on others it is the one that PyTorch takes anyway.
+TimeRates with_attention(TimeRates rates, const Plan& plan) {
+  if (plan.sdpa_kernel != SdpaKernel::flash_attention) return rates;
+  if (plan.cluster.gpu.arch != rates.host.usual.arch) return rates;
   rates.kernels.attention = rates.kernels.flash;
   rates.kernels.attention_backward = rates.kernels.flash_backward;
   return rates;
@@ -117,7 +120,7 @@ void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeR
   const GpuPeaks peaks = peaks_of(gpu, plan.precision.compute, plan.multiplies_in_tf32());
   const GpuPeaks most = datasheet_peaks(gpu, plan.precision.compute, plan.multiplies_in_tf32());
   timed.reserve(kernels.size());
-  const TimeRates run_with = with_attention(rates, plan.sdpa_kernel);
+  const TimeRates run_with = with_attention(rates, plan);
   for (const Kernel& k : kernels.subspan(timed.size()))
     timed.push_back({sequence_of(k, peaks, run_with, plan), ideal_seconds(k, most), flops_of(k)});
 }

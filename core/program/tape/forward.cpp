@@ -63,20 +63,27 @@ void ForwardPass::run() {
 
 void ForwardPass::step(std::size_t i) {
   const TapeWriter::Mark before = p_.writer.mark();
+  const std::int32_t saved = p_.saved.times();
   run_operation(i);
-  if (!p_.kept_results.empty()) dispatch_in_python(p_.graph().ops()[i], before);
+  if (!p_.kept_results.empty())
+    dispatch_in_python(p_.graph().ops()[i], before, p_.saved.times() - saved);
 }
 
 /// A policy's modes see every operation, also those of views, before it runs and before its kept
 /// result is taken (torch/utils/checkpoint.py, _CachingTorchDispatchMode,
 /// _CachedTorchDispatchMode). A linear is four: its weight's transpose, a product, and a view
-/// before and after it.
-void ForwardPass::dispatch_in_python(const Op& op, const TapeWriter::Mark& before) {
+/// before and after it. A recomputation's hook detaches each tensor that is saved
+/// (_recomputation_hook), which the mode sees and does not ask about (SAC_IGNORED_OPS).
+void ForwardPass::dispatch_in_python(const Op& op, const TapeWriter::Mark& before,
+                                     std::int32_t saved) {
   const bool again = p_.mode == TapeMode::redo;
-  Kernel calls =
-      call_kernel(again ? Issue::redispatched : Issue::dispatched, p_.view.state(op.out).dtype);
+  const DType type = p_.view.state(op.out).dtype;
+  Kernel calls = call_kernel(again ? Issue::redispatched : Issue::dispatched, type);
   calls.calls = p_.writer.calls_since(before) + (op.kind == OpKind::linear ? 3 : 0);
   if (calls.calls > 0) p_.writer.launch(calls);
+  Kernel detached = call_kernel(Issue::detached, type);
+  detached.calls = saved;
+  if (again && saved > 0) p_.writer.launch(detached);
 }
 
 void ForwardPass::run_operation(std::size_t i) {

@@ -30,7 +30,7 @@ class ForwardPass {
  private:
   void step(std::size_t i);
   void run_operation(std::size_t i);
-  void dispatch_in_python(const Op& op, const TapeWriter::Mark& before);
+  void dispatch_in_python(const Op& op, const TapeWriter::Mark& before, std::int32_t saved);
   void alias(const Op& op);
   void compute(std::size_t i);
   Operands read_inputs(const Op& op);

@@ -52,6 +52,8 @@ class SavedTensors {
   /// The node drops what it kept last, or all of it.
   void release_last(std::size_t node);
   void release(std::size_t node);
+  /// How often a tensor was saved: each time a hook is called.
+  std::int32_t times() const { return times_; }
   /// One behind the last node that has saved something; 0: none has.
   std::size_t end() const { return end_; }
   /// The first such node; the number of operations: none has.
@@ -64,6 +66,7 @@ class SavedTensors {
     std::size_t count = 0;
   };
   void reach(std::size_t node) {
+    ++times_;
     begin_ = std::min(begin_, node);
     end_ = std::max(end_, node + 1);
   }
@@ -75,6 +78,7 @@ class SavedTensors {
   std::vector<StorageId> held_, lent_;  ///< each once
   bool lends_input_ = false;
   std::size_t begin_, end_ = 0;
+  std::int32_t times_ = 0;
 };
 
 }  // namespace shardplan::tape

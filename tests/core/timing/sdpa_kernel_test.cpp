@@ -12,6 +12,7 @@ namespace {
 
 Plan plan_of_gpu() {
   Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+  plan.cluster.gpu.arch = "Hopper";
   plan.cluster.gpu.memory_bandwidth = 1e13;
   plan.cluster.gpu.multiprocessors = 100;
   plan.cluster.gpu.peak[PeakRate::fp32] = 1e13;
@@ -21,7 +22,9 @@ Plan plan_of_gpu() {
 
 double seconds(const Kernel& k, const Plan& plan) {
   std::vector<TimedKernel> timed;
-  time_kernels(std::vector<Kernel>{k}, plan, {}, timed);
+  TimeRates rates;
+  rates.host.usual.arch = "Hopper";
+  time_kernels(std::vector<Kernel>{k}, plan, rates, timed);
   return timed.front().sequence.busy;
 }
 
@@ -41,6 +44,20 @@ TEST(SdpaKernel, FlashAttentionTakesLongerThanCudnns) {
   const double narrow = seconds(a, plan);
   a.k = 96;
   EXPECT_DOUBLE_EQ(seconds(a, plan), narrow);
+}
+
+// An import of `flash_attention: true` does not know which GPU the job will be on.
+TEST(SdpaKernel, IsAQuestionOfHopperAlone) {
+  Plan plan = plan_of_gpu();
+  plan.cluster.gpu.arch = "Ampere";
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = DType::bf16;
+  a.m = a.n = 8192;
+  a.k = 128;
+  const double usual = seconds(a, plan);
+  plan.sdpa_kernel = SdpaKernel::flash_attention;
+  EXPECT_DOUBLE_EQ(seconds(a, plan), usual);
 }
 
 }  // namespace

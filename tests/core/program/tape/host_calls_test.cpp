@@ -101,6 +101,10 @@ TEST(HostCalls, OfAPolicysCheckpointGoThroughPythonOneByOne) {
   const TapeRun again = started(TapeMode::redo, selective);
   EXPECT_EQ(calls(again.backward_kernels, Issue::redispatched), 8);
   EXPECT_EQ(calls(again.backward_kernels, Issue::linear), 2) << "modules run, products do not";
+  // Each linear saves its input and its weight, which the hook of the recomputation detaches.
+  EXPECT_EQ(calls(again.backward_kernels, Issue::detached), 4);
+  EXPECT_EQ(calls(started(TapeMode::discard, selective).forward_kernels, Issue::detached), 0);
+  EXPECT_EQ(calls(started(TapeMode::redo, {}).backward_kernels, Issue::detached), 0);
   EXPECT_EQ(calls(started(TapeMode::discard, {}).forward_kernels, Issue::dispatched), 0);
   EXPECT_EQ(calls(started(TapeMode::keep, selective).forward_kernels, Issue::dispatched), 0);
 }
