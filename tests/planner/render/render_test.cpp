@@ -250,24 +250,24 @@ TEST(TimeText, SaysWhatToDoWhereTheHostDecides) {
   e.time.step_seconds = 1;
   e.time.idle_seconds = 0.25;
   e.time.on_usual_host = true;
-  EXPECT_THAT(time_lines(e), HasSubstr("the host decides this time"));
-  EXPECT_THAT(time_lines(e), HasSubstr("`shardplan probe`"));
+  EXPECT_THAT(time_lines(e, 1), HasSubstr("the host decides this time"));
+  EXPECT_THAT(time_lines(e, 1), HasSubstr("`shardplan probe`"));
   e.time.on_usual_host = false;  // measured already
-  EXPECT_THAT(time_lines(e), Not(HasSubstr("the host decides")));
+  EXPECT_THAT(time_lines(e, 1), Not(HasSubstr("the host decides")));
   e.time.on_usual_host = true;
   e.time.idle_seconds = 0.24;
-  EXPECT_THAT(time_lines(e), Not(HasSubstr("the host decides")));
+  EXPECT_THAT(time_lines(e, 1), Not(HasSubstr("the host decides")));
 }
 
 TEST(TimeText, SaysHowFarOffSuchStepsWere) {
   Estimate e;
   e.time.step_seconds = 1;
   e.time.kind = "ddp";
-  EXPECT_THAT(time_lines(e),
+  EXPECT_THAT(time_lines(e, 1),
               HasSubstr("error of such times: not known: no ddp step was measured\n"));
   e.time.error = StepError{.kind = "ddp", .runs = 25, .mean = 0.068, .largest = -0.327};
   e.time.source = Source::calibrated;
-  EXPECT_THAT(time_lines(e), HasSubstr("error of such times: 7 % in the mean, 33 % at most, in 25 "
+  EXPECT_THAT(time_lines(e, 1), HasSubstr("error of such times: 7 % in the mean, 33 % at most, in 25 "
                                        "measured ddp steps\n"));
   e.time.source = Source::assumed;  // another architecture
   EXPECT_THAT(step_error_text(e.time), EndsWith("ddp steps, none of them on such a GPU"));

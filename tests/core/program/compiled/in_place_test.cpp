@@ -39,17 +39,6 @@ TEST(InPlace, HeadsAreNotTurnedOverThemselves) {
   EXPECT_EQ(allocations(run(1).forward, kTokens * kHidden), 8);
 }
 
-/// The most that is there of what a pass allocates.
-std::int64_t peak(const std::vector<TapeEvent>& events) {
-  std::int64_t live = 0, most = 0;
-  for (const TapeEvent& e : events) {
-    if (e.kind == TapeEvent::Kind::alloc) live += e.bytes;
-    if (e.kind == TapeEvent::Kind::free) live -= e.bytes;
-    most = std::max(most, live);
-  }
-  return most;
-}
-
 // Behind the loss, whose logits Inductor believes to be gone by then.
 TEST(Buffers, WaitForTheNextBlockWhereTheExpectedPeakIsElsewhere) {
   const TapeRun tight = run(1, TapeMode::redo, {.blocks_alike = true});
