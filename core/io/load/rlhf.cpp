@@ -235,13 +235,10 @@ class RlhfLoader {
 
   Json trained(RoleKind kind) const {
     Json job = patched(kind);
-    // Where answers are scored before training, no micro-batch of a step is a frozen model's.
-    const bool frozen = kind == RoleKind::reference || kind == RoleKind::reward;
-    const bool frozen_apart = frozen && scores_apart(*algorithm_);
     Json work{{"kind", "train"},
               {"micro_batch", sizes_.micro_batch * algorithm_->sequences},
               {"sequence_length", sizes_.sequence},
-              {"gradient_accumulation", frozen_apart ? 1 : sizes_.accumulation}};
+              {"gradient_accumulation", sizes_.accumulation}};
     const Json& whole = json_.at("workload");
     for (const char* key : kOfActor)
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
