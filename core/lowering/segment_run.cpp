@@ -81,12 +81,21 @@ void keep_last_block(const Model& model, const Plan& plan, TapeOptions& options,
   options.sent.modules = modules;
 }
 
+/// Whether what blocks begin with is a sum, as of words and positions.
+bool sums_embeddings(const Model& model) {
+  const Graph& g = model.segments.front().graph;
+  return std::any_of(g.ops().begin(), g.ops().end(),
+                     [&](const Op& op) { return op.kind == OpKind::add && op.out == g.output(); });
+}
+
 /// Blocks that are left alone where others are checkpointed; `together`: in one graph with them.
-/// The first one behind a checkpoint, which begins the model, has no long chain in front of it.
+/// The first one behind a checkpoint, which begins the model, has a long chain in front of it where
+/// embeddings are summed; rows of one table are no part of it.
 template <typename Run>
-void run_kept_blocks(bool together, const CheckpointedBlocks& which, TapeOptions& options,
-                     Run&& run, SegmentRun& s) {
+void run_kept_blocks(const Model& model, bool together, const CheckpointedBlocks& which,
+                     TapeOptions& options, Run&& run, SegmentRun& s) {
   options.input_again = together && which.all_behind();
+  if (options.input_again && sums_embeddings(model)) options.checkpointed = s.segment;
   s.others = both_passes(run(TapeMode::keep));
   options.input_again = true;
   options.checkpointed = s.segment;
@@ -282,13 +291,13 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (checkpointed && !tagged && makes_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks()) run_kept_blocks(one_graph, own_tapes, options, run, s);
+    if (plan.keeps_some_blocks()) run_kept_blocks(model, one_graph, own_tapes, options, run, s);
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     if (options.sent.active) keep_last_block(model, plan, options, run, s, own_tapes);
     if (tagged && plan.keeps_some_blocks()) {
       options.kept = KeptResults::none;
-      run_kept_blocks(one_graph, own_tapes, options, run, s);
+      run_kept_blocks(model, one_graph, own_tapes, options, run, s);
     }
     const bool used_first = one_graph && !tagged && uses_mask_first(model, segment, plan);
     if (used_first) options.shared_before = false;

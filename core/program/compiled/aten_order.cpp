@@ -19,11 +19,42 @@ constexpr std::int64_t kRepeatedHeads = 4;
 constexpr std::int64_t kStack = 4;
 /// x / (1 + exp(−x)), in fp32 between two casts (torch/_inductor/decomposition.py).
 constexpr std::int64_t kSilu = 4, kCasts = 2;
+/// The variance and the mean with what takes them apart, the root, and what is scaled by it.
+constexpr std::int64_t kLayerNorm = 9;
+/// Attention written out: of each factor its heads are brought to the front and folded into the
+/// batch, and the result unfolded. Keys are transposed, and a layer's own mask sliced twice;
+/// probabilities are folded alone. The result's heads are brought back.
+constexpr std::int64_t kFactor = 2 + 3, kUnfolded = 2, kScores = 2 * kFactor + 1 + kUnfolded + 2,
+                       kMixed = kFactor + 2 + kUnfolded, kHeadsBack = 3;
+constexpr std::int64_t kSoftmax = 5;
+
+/// Scores that are made of queries and keys in fp32, whose own code says so: GPT-Neo's, the one
+/// attention written out that was counted.
+ValueId wide_scores(const Graph& graph) {
+  std::set<ValueId> wide;
+  for (const Op& op : graph.ops()) {
+    const bool widened = wide.count(op.in[0]) > 0;
+    if (op.kind == OpKind::matmul && widened) return op.out;
+    if (op.kind == OpKind::to_f32 || (op.kind == OpKind::fold_heads && widened))
+      wide.insert(op.out);
+  }
+  return kNone;
+}
+
+bool attends(const Graph& graph) {
+  return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) {
+    return op.kind == OpKind::sdpa || op.kind == OpKind::matmul;
+  });
+}
 
 class Counter {
  public:
   Counter(const tape::GraphView& view, const Trace& trace)
-      : view_(view), trace_(trace), once_(static_cast<std::size_t>(trace.first_backward), false) {}
+      : view_(view),
+        trace_(trace),
+        scores_(wide_scores(view.graph())),
+        counts_norms_(scores_ != kNone || !attends(view.graph())),
+        once_(static_cast<std::size_t>(trace.first_backward), false) {}
 
   std::vector<std::int64_t> count() {
     std::vector<std::int64_t> order;
@@ -74,9 +105,46 @@ class Counter {
     if (node.kind == NodeKind::attention) return trace_.given(op(id).out) == id ? kAttention : 0;
     if (op(id).kind == OpKind::sdpa && node.kind == NodeKind::pointwise)
       return node.elements > trace_.graph.at(node.in[0]).elements ? kRepeatedHeads : 1;
-    if (trace_.given(op(id).out) != id)  // a cast of what it reads
+    if (counts_norms_ && op(id).kind == OpKind::layer_norm) return nodes_of_norm(id);
+    if (scores_ != kNone && node.kind == NodeKind::reduction) return 0;  // a softmax's, with it
+    if (trace_.given(op(id).out) != id)                                  // a cast of what it reads
       return node.kind == NodeKind::pointwise ? std::optional<std::int64_t>(1) : std::nullopt;
     return nodes_of_operation(id);
+  }
+
+  /// What it reads is cast, and its weight and bias: at the cast, where the trace has it.
+  std::int64_t nodes_of_norm(NodeId id) const {
+    const Op& norm = op(id);
+    const NodeId given = trace_.given(norm.in[0]), result = trace_.given(norm.out);
+    const auto narrow = [](DType type) { return type == DType::f32 ? 0 : 1; };
+    const std::int64_t casts =
+        narrow(trace_.graph.at(given).type) + 2 * narrow(view_.parameter_type(norm.weight));
+    const Node& node = trace_.graph.at(id);
+    const bool cast = node.kind == NodeKind::pointwise && node.in[0] == given && node.inputs == 1;
+    if (id != result) return cast ? casts : 0;
+    return kLayerNorm + narrow(node.type) + (node.in[0] == given ? casts : 0);
+  }
+
+  /// Autocast narrows both factors again: queries, which nothing is done with before, by one cast
+  /// in place of two (torch/_inductor/fx_passes/joint_graph.py, pointless_convert).
+  std::int64_t narrowed_at_once() const {
+    return trace_.graph.at(trace_.given(scores_)).type == DType::f32 ? 0 : 1;
+  }
+
+  /// Of attention whose scores are in fp32.
+  std::optional<std::int64_t> written_out(const Op& o) const {
+    switch (o.kind) {
+      case OpKind::matmul:
+        return o.out == scores_ ? kScores - narrowed_at_once() : kMixed;
+      case OpKind::softmax:
+        return kSoftmax;
+      case OpKind::copy:
+        return kHeadsBack;
+      case OpKind::tanh:
+        return 1;
+      default:
+        return 0;  // counted with the product
+    }
   }
 
   std::optional<std::int64_t> nodes_of_operation(NodeId id) {
@@ -88,6 +156,12 @@ class Counter {
         return kSilu + (node.type == DType::f32 ? 0 : kCasts);
       case OpKind::cat:
         return op(id).stacks ? kStack : 1;
+      case OpKind::matmul:
+      case OpKind::fold_heads:
+      case OpKind::softmax:
+      case OpKind::copy:
+      case OpKind::tanh:
+        return scores_ == kNone ? std::nullopt : written_out(op(id));
       case OpKind::to_f32:
       case OpKind::to_like:
       case OpKind::add:
@@ -104,6 +178,8 @@ class Counter {
 
   const tape::GraphView& view_;
   const Trace& trace_;
+  ValueId scores_;
+  bool counts_norms_;  ///< of blocks that were counted, and of what is behind them
   std::vector<bool> once_;
   std::set<NodeId> rows_;  ///< what linears have read
   std::int64_t made_ = 0;

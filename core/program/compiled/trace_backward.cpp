@@ -128,9 +128,9 @@ void Trace::norm_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   const std::int64_t n = count(op.out);
   const std::int64_t rows = elements(op.side, view_.sizes());
-  const NodeId x = reads_[i][0];
-  const auto [mean, inverse, unused] = sides_[i];
-  static_cast<void>(unused);
+  const auto [average, inverse, normal] = sides_[i];
+  const bool apart = normal != kNone;
+  const NodeId x = apart ? normal : reads_[i][0], mean = apart ? kNone : average;
   const NodeId w = parameter(op.weight);
   const auto column = [&](ParameterId id, std::initializer_list<NodeId> in) {
     if (!view_.trains(id)) return;
@@ -142,8 +142,8 @@ void Trace::norm_backward(std::size_t i, NodeId g) {
   if (view_.state(op.in[0]).needs_grad) {
     const NodeId first = add(NodeKind::reduction, {g, w, x, mean, inverse}, rows, DType::f32);
     const NodeId second =
-        mean == kNone ? kNone : add(NodeKind::reduction, {g, w}, rows, DType::f32);
-    give(i, 0, pointwise({g, w, x, mean, inverse, first, second}, n, graph.at(x).type));
+        average == kNone ? kNone : add(NodeKind::reduction, {g, w}, rows, DType::f32);
+    give(i, 0, pointwise({g, w, x, mean, inverse, first, second}, n, graph.at(reads_[i][0]).type));
   }
   column(op.weight, {g, x, mean, inverse});
   column(op.bias, {g});

@@ -148,14 +148,21 @@ void Trace::linear(std::size_t i) {
 void Trace::norm(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   const std::int64_t rows = elements(op.side, view_.sizes());
-  const NodeId x = read(i, 0);
+  const std::int64_t n = count(op.out);
+  const NodeId given = read(i, 0);
   const bool centred = op.kind == OpKind::layer_norm;
+  // Where a chain may end (compiled/partition.h, ChainInFront), it does at one of these.
+  const bool apart = centred && options_.input_again && given == input;
+  const NodeId x = apart ? cast(given, DType::f32) : given;
   const NodeId mean = centred ? add(NodeKind::reduction, {x}, rows, DType::f32) : kNone;
   const NodeId variance = add(NodeKind::reduction, {x}, rows, DType::f32);
   const NodeId inverse = pointwise({variance}, rows, DType::f32);
-  sides_[i] = {mean, inverse, kNone};
-  of(op.out) = pointwise({x, mean, inverse, parameter(op.weight), parameter(op.bias)},
-                         count(op.out), view_.state(op.out).dtype);
+  const NodeId normal = apart ? pointwise({x, mean, inverse}, n, DType::f32) : kNone;
+  sides_[i] = {mean, inverse, normal};
+  const NodeId w = parameter(op.weight), b = parameter(op.bias);
+  const DType type = view_.state(op.out).dtype;
+  of(op.out) =
+      apart ? pointwise({normal, w, b}, n, type) : pointwise({x, mean, inverse, w, b}, n, type);
 }
 
 /// The largest of each row, the sum of the exponentials, and the rest element by element.

@@ -18,7 +18,7 @@ const Regime kFull{.params = DType::f32, .compute = DType::f32};
 std::vector<std::int64_t> order_of(const std::string& type, int groups, const Regime& regime) {
   const Json config = Json::parse(R"({"model_type": ")" + type + R"(", "num_key_value_heads": )" +
                                   std::to_string(groups) + R"(, "hidden_size": 1024,
-      "intermediate_size": 3072, "num_attention_heads": 16, "head_dim": 64,
+      "intermediate_size": 3072, "num_attention_heads": 16, "num_heads": 16, "head_dim": 64,
       "num_hidden_layers": 2, "vocab_size": 4096})");
   const Model model = build_model(load_model_config(config, "config.json"), {});
   const Sizes sizes{2, 512, 0};
@@ -49,6 +49,12 @@ TEST(AtenOrder, CountsBlocksAsPyTorchTracesThem) {
   EXPECT_EQ(nodes_of("qwen3", 4, kFull), 88);
   EXPECT_EQ(nodes_of("olmo2", 16, kPure), 92) << "whose heads are not repeated";
   EXPECT_EQ(nodes_of("olmo2", 16, kAutocast), 101);
+}
+
+TEST(AtenOrder, CountsAttentionThatIsWrittenOutInFp32) {
+  const Regime wrapped{.params = DType::bf16, .compute = DType::bf16, .wrapped = true};
+  EXPECT_EQ(nodes_of("gpt_neo", 16, wrapped), 99);
+  EXPECT_EQ(nodes_of("gpt_neo", 16, kAutocast), 101);
 }
 
 TEST(AtenOrder, SaysNothingOfOperationsThatWereNotCounted) {
