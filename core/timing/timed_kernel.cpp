@@ -41,14 +41,13 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
 }
 
 /// Whose seconds are of the host that eager PyTorch's passes were fitted on. Those of compiled
-/// graphs and of DeepSpeed's, Megatron Core's, bitsandbytes' and our engine's parts are of the
-/// hosts that their runs had.
+/// graphs and of DeepSpeed's, Megatron Core's and our engine's parts are of the hosts that their
+/// runs had.
 bool goes_by_usual_host(Issue issue) {
   switch (issue) {
     case Issue::engine:
     case Issue::bucket:
     case Issue::module:
-    case Issue::waited:
     case Issue::graph:
     case Issue::library:
     case Issue::launch:

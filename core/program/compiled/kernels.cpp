@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "program/compiled/padding.h"
+#include "program/compiled/trace.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/kernels.h"
 #include "program/tape/widened.h"
@@ -143,24 +144,40 @@ double divided(const JointGraph& graph, const Unit& unit) {
   return kElements * static_cast<double>(elements);
 }
 
+/// Elements more that a kernel goes over for rows that are longer than a block, which are read in a
+/// loop, and exponentiated twice: 1.6 to 2.3 ps (of losses in profiled steps of GPT-2, ModernBERT
+/// and Gemma 3) where other reductions take 0.9. Attention's are masked twice as well, 2.6 ps; its
+/// backward kernel takes no longer than what it moves (48 and 24 kernels of a profiled BLOOM).
+std::int64_t of_long_rows(const JointGraph& graph, const Unit& unit, const tape::GraphView& view) {
+  constexpr std::int64_t kLongRow = 1024;
+  bool loss = false, scores = false, backward = false;
+  for (const Made& made : unit.nodes) {
+    const Node& node = graph.at(made.id);
+    if (node.op == kNone) continue;
+    const Op& op = view.graph().ops()[static_cast<std::size_t>(node.op)];
+    const Extent extent = view.extent_of(op.out);
+    if (op.kind == OpKind::log_softmax) loss = loss || extent.per > kLongRow;
+    if (op.kind != OpKind::softmax && op.kind != OpKind::softmax_f32) continue;
+    const std::int64_t rows = rows_of(extent, view.sizes());
+    scores = scores || elements(extent, view.sizes()) > kLongRow * rows;
+    backward = backward || node.backward;
+  }
+  if (loss) return unit.span;
+  return scores && !backward ? unit.span + unit.span / 2 : 0;
+}
+
 /// Elements more that a kernel goes over for what its instructions take. A dropout's mask: Philox
-/// for each element, 5.5 ps on an H200 (profiled steps of RoBERTa and GPT-2). Rows of a softmax
-/// that are longer than a block are read in a loop, and exponentiated twice: 1.6 to 2.3 ps (of
-/// losses in profiled steps of GPT-2, ModernBERT and Gemma 3) where other reductions take 0.9.
+/// for each element, 5.5 ps on an H200 (profiled steps of RoBERTa and GPT-2). A mask of positions:
+/// four 64-bit ones are read for each element, two of them where the others say; what makes one
+/// step of GPT-Neo as long as measured (h200-1x-hf-gpt-neo-125m-compile-autocast-ckpt-b4-s1536).
 double computed(const JointGraph& graph, const Unit& unit, const tape::GraphView& view) {
-  constexpr std::int64_t kDraw = 5, kLongRow = 1024;
-  std::int64_t elements = 0;
-  bool long_rows = false;
+  constexpr std::int64_t kDraw = 5, kLookUp = 4;
+  std::int64_t elements = of_long_rows(graph, unit, view);
   for (const Made& made : unit.nodes) {
     const Node& node = graph.at(made.id);
     if (node.kind == NodeKind::random) elements += kDraw * node.elements;
-    if (node.op == kNone) continue;
-    const Op& op = view.graph().ops()[static_cast<std::size_t>(node.op)];
-    const bool exponentials = op.kind == OpKind::log_softmax || op.kind == OpKind::softmax ||
-                              op.kind == OpKind::softmax_f32;
-    long_rows = long_rows || (exponentials && view.extent_of(op.out).per > kLongRow);
+    if (node.masked_by_positions) elements += kLookUp * node.elements;
   }
-  if (long_rows) elements += unit.span;
   return static_cast<double>(elements);
 }
 

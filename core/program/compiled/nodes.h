@@ -76,6 +76,8 @@ struct Node {
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
   bool aligned = false;             ///< product: of operands with rows as long as those (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
+  /// pointwise: adds a mask that is made for each element, of positions that are looked up.
+  bool masked_by_positions = false;
   bool by_columns = false;          ///< pointwise: scaled by its column (trace_narrow.cpp)
   /// reduction: of columns or of all, which takes two kernels; what reads it is in none of them
   /// (torch/_inductor/ir.py, Reduction.create_multilayer).

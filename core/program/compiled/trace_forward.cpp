@@ -6,6 +6,25 @@
 #include "program/tape/widened.h"
 
 namespace shardplan::compiled {
+namespace {
+
+/// GPT-Neo and GPT-J cast queries and keys before they multiply them, and make their mask of
+/// position_ids: Inductor makes it anew for each score, from more than four tensors, so that the
+/// masked scores have a buffer (torch/_inductor/ir.py, should_realize_on_reuse; seen in the
+/// wrappers of GPT-Neo).
+bool is_masked_by_positions(const Graph& graph, const Op& softmax) {
+  bool multiplied = false;
+  for (const Op* op = &softmax; op->kind != OpKind::linear && op->in[0] != kNone;) {
+    const auto maker = std::ranges::find(graph.ops(), op->in[0], &Op::out);
+    if (maker == graph.ops().end()) return false;
+    op = &*maker;
+    if (op->kind == OpKind::to_f32) return multiplied;
+    multiplied = multiplied || op->kind == OpKind::matmul;
+  }
+  return false;
+}
+
+}  // namespace
 
 void Trace::forward(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
@@ -170,6 +189,8 @@ void Trace::softmax(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   const std::int64_t rows = rows_of(view_.extent_of(op.out), view_.sizes());
   const NodeId x = read(i, 0);
+  if (is_masked_by_positions(view_.graph(), op))
+    graph.at(x).realized = graph.at(x).masked_by_positions = true;
   const NodeId largest = add(NodeKind::reduction, {x}, rows, DType::f32);
   const NodeId sum = add(NodeKind::reduction, {x, largest}, rows, DType::f32);
   of(op.out) = pointwise({x, largest, sum}, count(op.out), view_.state(op.out).dtype);

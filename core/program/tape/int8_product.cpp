@@ -38,8 +38,9 @@ KernelList int8_casts(const GraphView& view, const Op& op, Issue first) {
     add(KernelKind::elementwise, type, static_cast<double>(size_of(type)) + kHalf);
   add(KernelKind::elementwise, DType::f16, 2 * kHalf);
   add(KernelKind::elementwise, DType::f16, kHalf + 1);
-  // The host asks whether there are any.
+  // The host asks whether there are any, whose answer is copied.
   list.add(memory_kernel(KernelKind::row_reduction, Issue::waited, DType::b1, n, n));
+  list.add(memory_kernel(KernelKind::elementwise, Issue::nested, DType::b1, 1, 1));
   add(KernelKind::row_reduction, DType::f16, kHalf + 1);
   return list;
 }
