@@ -1,3 +1,4 @@
+#include "lowering/cut_blocks.h"
 #include "lowering/lower.h"
 
 #include "frameworks/registry.h"
@@ -72,6 +73,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   if (has_scales_ahead(plan)) program.most_workspaces_over *= kMostOverScalesAhead;
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
+  program.held_at_most = checked_add(program.held_at_most, cut_at_most(program, plan));
   if (plan.trainer->keeps_last_logits) program.most_workspaces_over *= kMostOverHeldLogits;
   const HostMemory inputs = framework.inputs_on_host(plan, run);
   program.host.pageable += inputs.pageable;

@@ -235,10 +235,16 @@ class RlhfLoader {
 
   Json trained(RoleKind kind) const {
     Json job = patched(kind);
+    // Where answers are scored before training, no micro-batch of a step is a frozen model's; but
+    // an interleaved schedule takes several at a time.
+    const bool frozen = kind == RoleKind::reference || kind == RoleKind::reward;
+    const bool interleaved =
+        job.contains("parallel") && job.at("parallel").contains("virtual_pipeline");
+    const bool one = frozen && scores_apart(*algorithm_) && !interleaved;
     Json work{{"kind", "train"},
               {"micro_batch", sizes_.micro_batch * algorithm_->sequences},
               {"sequence_length", sizes_.sequence},
-              {"gradient_accumulation", sizes_.accumulation}};
+              {"gradient_accumulation", one ? 1 : sizes_.accumulation}};
     const Json& whole = json_.at("workload");
     for (const char* key : kOfActor)
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
