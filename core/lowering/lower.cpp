@@ -1,5 +1,5 @@
-#include "lowering/cut_blocks.h"
 #include "lowering/lower.h"
+#include "lowering/cut_blocks.h"
 
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"

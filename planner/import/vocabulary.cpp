@@ -89,13 +89,7 @@ void read_optimizer(Key& key) {
 void read_attention(Key& key) {
   const std::string name = normalized(key.text());
   const bool eager = name == "eager" || name == "disabled" || name == "unfused";
-  if (name == "flashattention2" || name == "fa2") return take_flash_attention(key);
   key.take("/attention", eager ? "eager" : "sdpa");
-}
-
-void take_flash_attention(Key& key) {
-  key.take("/attention", "sdpa");
-  key.take("/sdpa_kernel", "flash_attention");
 }
 
 void read_weights_dtype(Key& key) {

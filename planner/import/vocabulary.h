@@ -22,11 +22,8 @@ std::vector<std::string> transformers_optimizers();
 std::string dtype_word(std::string_view name);
 
 // Rules.
-void read_optimizer(Key& key);  ///< optim
-void read_attention(Key& key);  ///< attn_implementation
-/// The package flash-attn 2. It runs the kernels that PyTorch took from it: as much memory as any
-/// fused attention, and its time.
-void take_flash_attention(Key& key);
+void read_optimizer(Key& key);        ///< optim
+void read_attention(Key& key);        ///< attn_implementation
 void read_weights_dtype(Key& key);    ///< dtype, torch_dtype
 void read_mixed_precision(Key& key);  ///< "bf16", "fp16", "no"
 void read_bf16(Key& key);             ///< true, false, "auto", "full"

@@ -41,22 +41,6 @@ TEST(TrainingArguments, LossesOfFineTuningAreNoPreference) {
   EXPECT_EQ(job_of(std::string(kWithLoss) + "sigmoid\n").at("workload").at("algorithm"), "dpo");
 }
 
-// flash-attn 2 is as large as PyTorch's fused attention, and slower than cuDNN's on Hopper.
-TEST(Attention, OfThePackageFlashAttnIsItsOwnKernel) {
-  constexpr const char* kAxolotl = "base_model: gpt2\nsequence_len: 512\nmicro_batch_size: 2\n";
-  constexpr const char* kArguments =
-      "per_device_train_batch_size: 2\noutput_dir: out\nmodel: gpt2\n";
-  const auto kernel = [](const std::string& text) {
-    return job_of(text).value("sdpa_kernel", "none");
-  };
-  for (const char* line : {"flash_attention: true\n", "attn_implementation: flash_attention_2\n"})
-    EXPECT_EQ(kernel(std::string(kAxolotl) + line), "flash_attention") << line;
-  EXPECT_EQ(kernel(std::string(kAxolotl) + "sdp_attention: true\n"), "none");
-  EXPECT_EQ(kernel(std::string(kArguments) + "attn_implementation: flash_attention_2\n"),
-            "flash_attention");
-  EXPECT_EQ(kernel(std::string(kArguments) + "attn_implementation: sdpa\n"), "none");
-}
-
 TEST(TrainingArguments, CheckpointingHasTwoNames) {
   constexpr const char* kCheckpointed =
       "per_device_train_batch_size: 2\noutput_dir: out\nmodel: gpt2\nactivation_checkpointing: ";
