@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace shardplan {
 namespace {
 
@@ -18,7 +20,8 @@ std::int64_t largest_block(const Program& program) {
 std::int64_t bytes_of_states(const Program& program) {
   std::int64_t bytes = 0;
   for (const Event& e : program.resident)
-    if (e.category == Category::optimizer_states) bytes += e.bytes;
+    if (e.category == Category::optimizer_states)
+      bytes = checked_add(bytes, checked_mul(e.bytes, e.count));
   return bytes;
 }
 

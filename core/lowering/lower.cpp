@@ -1,7 +1,7 @@
 #include "lowering/lower.h"
-#include "lowering/cut_blocks.h"
 
 #include "frameworks/registry.h"
+#include "lowering/cut_blocks.h"
 #include "lowering/inference/generate.h"
 #include "lowering/last_logits.h"
 #include "parallel/groups.h"

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "model/model.h"
+
 namespace shardplan {
 namespace {
 
@@ -90,6 +92,19 @@ bool targets(const Lora& lora, std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::string> linear_names(const Model& model) {
+  constexpr std::string_view kWeight = ".weight";
+  std::vector<std::string> names;
+  for (const Parameter& p : model.parameters) {
+    std::string_view name = p.name;
+    if (!p.quantizable || p.no_linear || !name.ends_with(kWeight)) continue;
+    name.remove_suffix(kWeight.size());
+    name.remove_prefix(name.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+  return names;
+}
 
 std::vector<std::string> default_targets(std::string_view model_type) {
   const auto* found = std::find_if(kDefaults.begin(), kDefaults.end(),

@@ -9,6 +9,11 @@
 
 namespace shardplan {
 
+struct Model;
+
+/// Last parts of the names of a network's linear layers but for the head, each once.
+std::vector<std::string> linear_names(const Model& model);
+
 /// peft's own `target_modules` of a type, where a job names none; empty: it has none and refuses.
 std::vector<std::string> default_targets(std::string_view model_type);
 

@@ -41,12 +41,9 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
 }
 
 /// Whose seconds are of the host that eager PyTorch's passes were fitted on. Those of compiled
-/// graphs and of DeepSpeed's, Megatron Core's and our engine's parts are of the hosts that their
-/// runs had.
+/// graphs and of Megatron Core's and our engine's parts are of the hosts that their runs had.
 bool goes_by_usual_host(Issue issue) {
   switch (issue) {
-    case Issue::engine:
-    case Issue::bucket:
     case Issue::module:
     case Issue::graph:
     case Issue::library:
@@ -69,7 +66,6 @@ double usual_pace(Issue issue, const UsualHost& usual, const Gpu& gpu) {
   constexpr double kNodes = 0.85;
   if (gpu.arch != usual.arch) return 1;
   const double pace = usual.pace_with(gpu);
-  if (issue == Issue::engine || issue == Issue::bucket) return pace;
   if (!goes_by_usual_host(issue)) return 1;
   return is_node(issue) ? kNodes * pace : pace;
 }

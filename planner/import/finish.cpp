@@ -6,12 +6,12 @@
 
 #include "base/diagnostic.h"
 #include "import/finisher.h"
-#include "import/linear_names.h"
 #include "import/vocabulary.h"
 #include "job/fields.h"
 #include "load/catalog.h"
 #include "load/model.h"
 #include "model/architectures/registry.h"
+#include "model/peft_targets.h"
 
 namespace shardplan::importing {
 namespace {
@@ -165,9 +165,11 @@ void Finisher::name_linears() {
       model == nullptr)
     return;
   const ModelContext context{first_file(recipe_), "model", recipe_.directory};
-  const std::vector<std::string> names = linears_beside_experts(load_model(*model, context, {}));
-  if (names.empty()) return;
-  recipe_.lora["targets"] = names;
+  const Model network = load_model(*model, context, {});
+  Lora all;
+  all.targets = {"all-linear"};
+  if (take_expert_targets(network.facts.model_type, all).taken.empty()) return;
+  recipe_.lora["targets"] = linear_names(network);
   recipe_.note({.kind = Note::Kind::assumed,
                 .field = "workload.lora.targets: " + recipe_.lora["targets"].dump(),
                 .reason = "the linear layers that there are: experts are none in transformers 5"});

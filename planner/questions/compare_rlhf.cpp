@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "estimate/rlhf.h"
 #include "frameworks/registry.h"
@@ -64,8 +65,8 @@ std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calib
   const bool listed = std::any_of(kRlhfRows.begin(), kRlhfRows.end(),
                                   [&](const RlhfRow& row) { return is_current(rlhf, row); });
   if (!listed) add("as asked", rlhf, true);
-  for (const RlhfRow& row : kRlhfRows) {
-    if (is_divided(rlhf)) break;
+  const std::span<const RlhfRow> rows(kRlhfRows);
+  for (const RlhfRow& row : is_divided(rlhf) ? rows.first(0) : rows) {
     const bool current = is_current(rlhf, row);
     add(std::string(row.name), current ? rlhf : at_stage(rlhf, row), current);
   }

@@ -26,6 +26,7 @@
 #include "load/stored_weights.h"
 #include "load/trainer_defaults.h"
 #include "load/workload.h"
+#include "model/peft_targets.h"
 #include "options/tables.h"
 #include "parallel/sharding.h"
 #include "trainers/bookkeeping.h"
@@ -34,20 +35,13 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
-
 /// What a block's linear layers are named, but for what was asked for: `targets` may be right in
 /// another network.
 std::string names_to_expect(const Model& model, const std::vector<std::string>& targets) {
-  for (const Parameter& p : model.parameters) {
-    std::string_view name = p.name;
-    if (!p.quantizable || p.no_linear || !name.ends_with(kWeight)) continue;
-    name.remove_suffix(kWeight.size());
-    name.remove_prefix(name.rfind('.') + 1);
+  for (const std::string& name : linear_names(model))
     if (std::find(targets.begin(), targets.end(), name) == targets.end())
       return fmt::format(
           "all-linear, or last parts of names, such as {}, that shardplan model lists", name);
-  }
   return "all-linear";
 }
 
