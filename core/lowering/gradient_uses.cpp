@@ -55,9 +55,10 @@ GradientUse GradientUses::arrive(ProgramBuilder& b, ParameterId id, std::int64_t
   if (waits(use)) {
     emit_waiting(b, use, bytes, pool_);
   } else if (use == GradientUse::last && pool_ == Stream::graphs) {
-    b.transient(Category::gradients, bytes, pool_);
+    b.alloc(Category::gradients, bytes, table_pool_);
     b.alloc(Category::gradients, bytes);
     beside_graphs_ += bytes;
+    b.free_oldest(Category::gradients, bytes, kUnnamed, table_pool_);
     b.free(Category::gradients, bytes, pool_);
   } else {
     b.alloc(Category::gradients, bytes, pool_);

@@ -44,7 +44,8 @@ class GradientUses {
       : all_(gradient_uses(model, run, repeats)),
         left_(all_),
         arrived_(all_.size()),
-        pool_(run.pool) {}
+        pool_(run.pool),
+        table_pool_(model.facts.breaks_between_layers ? Stream::compute : run.pool) {}
 
   /// The next one of a parameter. After the last a new pass begins.
   GradientUse next(ParameterId id);
@@ -52,7 +53,8 @@ class GradientUses {
   /// The memory of the next one, `bytes` long. `adds`: the parameter's gradient is added to, or
   /// copied into, memory that exists; else the first one becomes the parameter's.
   /// Passes that are CUDA graphs leave gradients in their pool; autograd, which may not write over
-  /// those, adds them up in memory of its own.
+  /// those, adds them up in memory of its own. Where the model's own function runs eagerly between
+  /// graphs of layers, the gradient of its table, the last of a tied one, is beside the pool too.
   /// What is added stays until `added` or `summed`.
   GradientUse arrive(ProgramBuilder& b, ParameterId id, std::int64_t bytes, bool adds);
   /// The parameter has taken what arrived.
@@ -71,6 +73,7 @@ class GradientUses {
   };
   std::vector<Arrived> arrived_;  ///< by parameter
   Stream pool_;                   ///< that passes allocate in
+  Stream table_pool_;             ///< of a table's gradient, which eager code may make
   std::int64_t beside_graphs_ = 0;
 };
 
