@@ -17,6 +17,7 @@ namespace shardplan {
 /// What changes the network itself rather than how it is run.
 struct BuildOptions {
   AttentionKind attention = AttentionKind::sdpa;
+  bool flash_attn = false;  ///< fused attention is the package flash-attn's
   StateKernels state_kernels = StateKernels::torch;
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;

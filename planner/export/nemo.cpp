@@ -119,7 +119,7 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   recipe["model"] =
       Json{{"_target_", "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
            {"pretrained_model_name_or_path", named_model(asked, "NeMo Automodel")},
-           {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+           {"attn_implementation", attention_word(plan)}};
   put_precision(recipe, plan);
   Json& block = recipe["distributed"] = distributed(plan);
   for (const auto& [key, degree] :

@@ -130,7 +130,7 @@ const std::array kIgnoredOfModel{
                  "model.clip_qkv"}},
     IgnoredKeys{
         "neither memory nor time of a step depends on it",
-        {"model.rope_theta", "model.rope_full_precision", "model.flash_attention",
+        {"model.rope_theta", "model.rope_full_precision",
          "model.layer_norm_with_affine", "model.layer_norm_eps",
          "model.attention_layer_norm_with_affine", "model.bias_for_layer_norm",
          "model.block_group_size", "model.scale_logits", "model.eos_token_id", "model.pad_token_id",
