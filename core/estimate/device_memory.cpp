@@ -99,6 +99,12 @@ Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, const Allo
                      scaled(allocated, c.reserved_ratio_upper))};
 }
 
+/// Whether a step loads fused attention: it has none in fp32, nor where scores are kept.
+bool loads_fused_attention(const Plan& plan) {
+  return plan.workload.kind != WorkKind::train ||
+         (plan.attention == AttentionKind::sdpa && size_of(plan.precision.compute) < 4);
+}
+
 /// Of the step's own communicators: `rank` opens them.
 ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, std::int64_t rank) {
   const std::vector<Communicator> list = communicators(plan, rank);
@@ -110,6 +116,7 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
   if (traits_of(plan).connects_more)
     process.upper =
         std::max(process.upper, process.contexts + nccl_bytes_at_most(list, overhead.nccl));
+  if (!loads_fused_attention(plan)) process.contexts -= overhead.attention_bytes;
   return process;
 }
 
