@@ -102,12 +102,13 @@ constexpr std::array kPlainOptions{
          .also = "--sdpa-backend",
          .help = "whose kernel fused attention is: PyTorch's (cuDNN's or FlashAttention-2), or "
                  "flash_attn, the package",
-         .doc = "whose kernel fused attention is. PyTorch's scaled_dot_product_attention takes "
-                "cuDNN's on Hopper from 2.11 on and FlashAttention-2 from 2.5.1 to 2.10, which "
-                "differ in time alone. `flash_attn` is the package flash-attn 2 "
-                "(`attn_implementation: flash_attention_2`): no masks of sliding windows in memory, "
-                "bf16 and fp16 alone, NVIDIA's Ampere or newer "
-                "([flash-attn 2](../explanation/memory.md#flash-attn-2))",
+         .doc =
+             "whose kernel fused attention is. PyTorch's scaled_dot_product_attention takes "
+             "cuDNN's on Hopper from 2.11 on and FlashAttention-2 from 2.5.1 to 2.10, which "
+             "differ in time alone. `flash_attn` is the package flash-attn 2 "
+             "(`attn_implementation: flash_attention_2`): no masks of sliding windows in memory, "
+             "bf16 and fp16 alone, NVIDIA's Ampere or newer "
+             "([flash-attn 2](../explanation/memory.md#flash-attn-2))",
          .label = "Kernel of attention",
          .choices = kSdpaKernels,
          .changes_passes = true}),

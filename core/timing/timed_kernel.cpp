@@ -96,8 +96,8 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
 }
 
 /// The rates of the kernel that fused attention is. Those of FlashAttention-2, PyTorch's and the
-/// package's, are shares of what the GPUs that were timed multiply at, which its kernels are not written for;
-/// on others it is the one that PyTorch takes anyway.
+/// package's, are shares of what the GPUs that were timed multiply at, which its kernels are not
+/// written for; on others it is the one that PyTorch takes anyway.
 TimeRates with_attention(TimeRates rates, const Plan& plan) {
   if (plan.sdpa_kernel == SdpaKernel::cudnn_attention) return rates;
   if (plan.cluster.gpu.arch != rates.host.usual.arch) return rates;

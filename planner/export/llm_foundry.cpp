@@ -65,18 +65,18 @@ std::string_view attention_of_mpt(const Plan& plan) {
 
 Json mpt_block(const Json& model, const Plan& plan) {
   const double ratio = model.at("n_inner").get<double>() / model.at("n_embd").get<double>();
-  return Json{{"name", "mpt_causal_lm"},
-              {"d_model", model.at("n_embd")},
-              {"n_heads", model.at("n_head")},
-              {"n_layers", model.at("n_layer")},
-              {"expansion_ratio", ratio},
-              {"vocab_size", model.at("vocab_size")},
-              {"max_seq_len", model.at("n_positions")},
-              {"resid_pdrop", model.value("resid_pdrop", 0.1)},
-              {"emb_pdrop", model.value("embd_pdrop", 0.1)},
-              {"attn_config",
-               {{"attn_impl", attention_of_mpt(plan)},
-                {"attn_pdrop", model.value("attn_pdrop", 0.1)}}}};
+  return Json{
+      {"name", "mpt_causal_lm"},
+      {"d_model", model.at("n_embd")},
+      {"n_heads", model.at("n_head")},
+      {"n_layers", model.at("n_layer")},
+      {"expansion_ratio", ratio},
+      {"vocab_size", model.at("vocab_size")},
+      {"max_seq_len", model.at("n_positions")},
+      {"resid_pdrop", model.value("resid_pdrop", 0.1)},
+      {"emb_pdrop", model.value("embd_pdrop", 0.1)},
+      {"attn_config",
+       {{"attn_impl", attention_of_mpt(plan)}, {"attn_pdrop", model.value("attn_pdrop", 0.1)}}}};
 }
 
 Json hugging_face_block(const Json& asked, const Plan& plan) {

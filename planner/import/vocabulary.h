@@ -22,9 +22,9 @@ std::vector<std::string> transformers_optimizers();
 std::string dtype_word(std::string_view name);
 
 // Rules.
-void read_optimizer(Key& key);        ///< optim
-void read_attention(Key& key);        ///< attn_implementation
-void take_flash_attn(Key& key);       ///< the package flash-attn 2
+void read_optimizer(Key& key);   ///< optim
+void read_attention(Key& key);   ///< attn_implementation
+void take_flash_attn(Key& key);  ///< the package flash-attn 2
 /// Of trainers that load models with it where their files say nothing else.
 void assume_flash_attn(Recipe& recipe);
 void read_weights_dtype(Key& key);    ///< dtype, torch_dtype

@@ -18,9 +18,9 @@ namespace {
 
 /// Without `_supports_flash_attn` in transformers 5.17, or with other kernels alone
 /// (_compatible_flash_implementations).
-constexpr auto kWithoutFlashAttn = std::to_array<std::string_view>(
-    {"bloom", "deberta-v2", "deepseek_v32", "glm_moe_dsa", "gpt_oss", "llama4", "llama4_text", "mpt",
-     "mt5", "t5"});
+constexpr auto kWithoutFlashAttn =
+    std::to_array<std::string_view>({"bloom", "deberta-v2", "deepseek_v32", "glm_moe_dsa",
+                                     "gpt_oss", "llama4", "llama4_text", "mpt", "mt5", "t5"});
 
 /// Why the package flash-attn 2 does not run the job's attention (csrc/flash_attn/flash_api.cpp
 /// wants Ampere and 16 bits); "": it does, or is not asked. Transformer Engine takes another kernel
@@ -103,8 +103,9 @@ void JobLoader::check_recipe_widths(const ProductRecipe& recipe) {
 void JobLoader::check_precision() {
   const Gpu& gpu = plan().cluster.gpu;
   if (const std::string why = why_no_flash_attn(job_.model, plan()); !why.empty())
-    warn("sdpa_kernel", why + ": such a run stops in its first step. cudnn_attention, the default, "
-                              "is PyTorch's own fused attention");
+    warn("sdpa_kernel", why +
+                            ": such a run stops in its first step. cudnn_attention, the default, "
+                            "is PyTorch's own fused attention");
   const bool bf16 = plan().precision.compute == DType::bf16;
   if (bf16 && lacks(gpu, PeakRate::bf16))
     warn("precision",

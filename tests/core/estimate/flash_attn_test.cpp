@@ -15,12 +15,10 @@ constexpr int kLayers = 24, kTokens = 4096;
 
 Job job_of(const Json& model, const char* kernel, Json more = Json::object()) {
   static const HardwareCatalog hardware = load_hardware_catalog();
-  Json job{{"model", model},
-           {"cluster", "1xH100"},
-           {"precision", "bf16-pure"},
-           {"checkpointing", "none"},
-           {"sdpa_kernel", kernel},
-           {"workload", {{"micro_batch", 1}, {"sequence_length", kTokens}}}};
+  Json job{
+      {"model", model},           {"cluster", "1xH100"},
+      {"precision", "bf16-pure"}, {"checkpointing", "none"},
+      {"sdpa_kernel", kernel},    {"workload", {{"micro_batch", 1}, {"sequence_length", kTokens}}}};
   job.update(more);
   return load_job(job, "job.json", {.hardware = &hardware});
 }
@@ -33,9 +31,15 @@ std::int64_t allocated(const Json& model, const char* kernel) {
 
 /// Queries of 16 heads of 64; keys and values of two.
 Json mistral(const Json& window) {
-  return {{"model_type", "mistral"}, {"hidden_size", 1024},      {"intermediate_size", 2048},
-          {"num_hidden_layers", kLayers}, {"num_attention_heads", 16}, {"num_key_value_heads", 2},
-          {"head_dim", 64},          {"vocab_size", 1000},       {"sliding_window", window},
+  return {{"model_type", "mistral"},
+          {"hidden_size", 1024},
+          {"intermediate_size", 2048},
+          {"num_hidden_layers", kLayers},
+          {"num_attention_heads", 16},
+          {"num_key_value_heads", 2},
+          {"head_dim", 64},
+          {"vocab_size", 1000},
+          {"sliding_window", window},
           {"max_position_embeddings", 8192}};
 }
 
@@ -54,12 +58,18 @@ TEST(FlashAttn, TakesWindowsWithoutAMask) {
 // transformers fills values up to the width of queries and keeps them so; the kernel's result too.
 TEST(FlashAttn, FillsUpNarrowValues) {
   const int heads = 16, nope = 64, rope = 64, value = 64;
-  const Json latent{{"model_type", "deepseek_v3"}, {"hidden_size", 1024},
-                    {"intermediate_size", 2048},   {"num_hidden_layers", kLayers},
-                    {"num_attention_heads", heads}, {"num_key_value_heads", heads},
-                    {"q_lora_rank", 256},          {"kv_lora_rank", 128},
-                    {"qk_nope_head_dim", nope},    {"qk_rope_head_dim", rope},
-                    {"v_head_dim", value},         {"vocab_size", 1000},
+  const Json latent{{"model_type", "deepseek_v3"},
+                    {"hidden_size", 1024},
+                    {"intermediate_size", 2048},
+                    {"num_hidden_layers", kLayers},
+                    {"num_attention_heads", heads},
+                    {"num_key_value_heads", heads},
+                    {"q_lora_rank", 256},
+                    {"kv_lora_rank", 128},
+                    {"qk_nope_head_dim", nope},
+                    {"qk_rope_head_dim", rope},
+                    {"v_head_dim", value},
+                    {"vocab_size", 1000},
                     {"first_k_dense_replace", kLayers}};
   const std::int64_t row = 2LL * kTokens * heads;  // bytes of one channel of all heads
   // Values and result of 128 channels in the place of 64, without the expanded rows of both.

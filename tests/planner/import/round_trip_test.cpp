@@ -256,8 +256,8 @@ std::vector<Trip> trips_with_flash_attn() {
   std::vector<Trip> found;
   for (Trip trip : trips()) {
     const std::string_view name = trip.name;
-    for (const char* one : {"HfDdp", "AxolotlPure", "LlamaFactoryDdp", "MsSwiftDdp", "Nemo", "OumiDdp",
-                            "LlmFoundry", "Olmo", "Megatron", "VerlFsdp2"})
+    for (const char* one : {"HfDdp", "AxolotlPure", "LlamaFactoryDdp", "MsSwiftDdp", "Nemo",
+                            "OumiDdp", "LlmFoundry", "Olmo", "Megatron", "VerlFsdp2"})
       if (name == one) {
         trip.job["sdpa_kernel"] = "flash_attn";
         found.push_back(std::move(trip));
