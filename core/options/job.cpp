@@ -91,7 +91,7 @@ constexpr std::array kPlainOptions{
     option<&Plan::attention>({.key = "attention",
                               .flag = "--attention",
                               .also = "--attn --attn-implementation --attn-impl --flash-attn",
-                              .switches = "--use-flash-attn=sdpa --use-flash-attention-2=sdpa",
+                              .switches = "--use-flash-attn=sdpa --use-flash-attention-2=flash_attention_2",
                               .help = "fused (sdpa), or eager, which keeps the scores",
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
