@@ -100,7 +100,7 @@ Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, const Allo
 }
 
 /// Whether a process loads PyTorch's fused attention: a step has none in fp32, nor where scores are
-/// kept or the package flash-attn is called (chosen with its six runs in view). Seen under plain
+/// kept or the package flash-attn is called (chosen with its seven runs in view). Seen under plain
 /// PyTorch, DDP and FSDP; of DeepSpeed's and Megatron-LM's processes, which load kernels of their
 /// own, no run says so.
 bool loads_fused_attention(const Plan& plan) {
