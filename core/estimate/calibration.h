@@ -28,6 +28,7 @@ struct HostGrowth {
 /// What a process holds of a GPU beside the memory that its allocator hands out.
 struct ProcessOverhead {
   std::int64_t context_bytes = 0;          ///< CUDA context, modules and library handles
+  std::int64_t attention_bytes = 0;        ///< of it, with cuDNN's fused attention
   std::int64_t foreign_context_bytes = 0;  ///< a context of another GPU's process
   NcclOverhead nccl;
   double upper = 1.0;  ///< upper bound over point

@@ -99,6 +99,18 @@ Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, const Allo
                      scaled(allocated, c.reserved_ratio_upper))};
 }
 
+/// Whether a process loads PyTorch's fused attention: a step has none in fp32, nor where scores are
+/// kept or the package flash-attn is called (chosen with its seven runs in view). Seen under plain
+/// PyTorch, DDP and FSDP; of DeepSpeed's and Megatron-LM's processes, which load kernels of their
+/// own, no run says so.
+bool loads_fused_attention(const Plan& plan) {
+  const FrameworkTraits& framework = traits_of(plan);
+  return plan.workload.kind != WorkKind::train || framework.has_zero ||
+         framework.split == SplitStyle::megatron ||
+         (plan.attention == AttentionKind::sdpa && !plan.calls_flash_attn() &&
+          size_of(plan.precision.compute) < 4);
+}
+
 /// Of the step's own communicators: `rank` opens them.
 ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, std::int64_t rank) {
   const std::vector<Communicator> list = communicators(plan, rank);
@@ -110,6 +122,7 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
   if (traits_of(plan).connects_more)
     process.upper =
         std::max(process.upper, process.contexts + nccl_bytes_at_most(list, overhead.nccl));
+  if (!loads_fused_attention(plan)) process.contexts -= overhead.attention_bytes;
   return process;
 }
 

@@ -44,6 +44,7 @@ void take_trainer_loss(const Plan& plan, BuildOptions& options) {
 BuildOptions build_options(const Plan& plan) {
   BuildOptions options;
   options.attention = plan.attention;
+  options.flash_attn = plan.calls_flash_attn();
   options.state_kernels = plan.state_kernels;
   options.lora = plan.workload.lora;
   options.loss = plan.loss;
@@ -447,6 +448,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat, b
   model_.segments.back().graph.set_loss(options_.loss);
   if (!options_.scalar_head) model_.segments.back().graph.set_head(options_.head);
   model_.segments.back().graph.set_kernels(options_.kernels);
+  model_.segments.back().graph.set_flash_attn(options_.flash_attn);
   model_.segments.back().graph.set_fused(options_.fused);
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
   model_.segments.back().graph.set_clones_outputs(options_.clones_outputs);

@@ -17,6 +17,7 @@ namespace shardplan {
 /// What changes the network itself rather than how it is run.
 struct BuildOptions {
   AttentionKind attention = AttentionKind::sdpa;
+  bool flash_attn = false;  ///< fused attention is the package flash-attn's
   StateKernels state_kernels = StateKernels::torch;
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;
@@ -35,8 +36,9 @@ struct BuildOptions {
   /// Adapters as mcore-bridge adds them to Megatron Core's layers: linears of one input share A,
   /// and every expert has a pair.
   bool joins_adapters = false;
-  bool adapts_linears_alone = false;  ///< adapters are an engine's own: it takes no experts for them
-  ExpertTargets expert_targets;       ///< what peft takes of experts, where the type is known
+  bool adapts_linears_alone =
+      false;                        ///< adapters are an engine's own: it takes no experts for them
+  ExpertTargets expert_targets;     ///< what peft takes of experts, where the type is known
   std::optional<DeepSpeedMoe> moe;  ///< with KernelSet::deepspeed_moe
   std::int64_t further_tokens = 0;  ///< that layers behind the others predict (Megatron-LM)
   ImageWork images;

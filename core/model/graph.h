@@ -290,6 +290,9 @@ class Graph {
   void set_kernels(KernelSet kernels) { kernels_ = kernels; }
   /// Whether norms, rotation, gates and the loss are a kernel each.
   bool fuses() const { return kernels_ == KernelSet::megatron; }
+  /// Fused attention is the package flash-attn's (Plan::calls_flash_attn).
+  void set_flash_attn(bool calls) { flash_attn_ = calls; }
+  bool flash_attn() const { return flash_attn_; }
   /// Kernels that take the place of PyTorch's operations.
   void set_fused(const FusedKernels& fused) { fused_ = fused; }
   const FusedKernels& fused() const { return fused_; }
@@ -378,6 +381,7 @@ class Graph {
   LossKind loss_ = LossKind::cross_entropy;
   ModelHead head_;
   KernelSet kernels_ = KernelSet::eager;
+  bool flash_attn_ = false;
   FusedKernels fused_{};
   bool widens_outputs_ = false;
   bool clones_outputs_ = false;

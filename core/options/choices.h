@@ -76,8 +76,10 @@ inline constexpr std::array kAttentionKinds{
 inline constexpr std::array kSdpaKernels{
     spoken(named("cudnn_attention", SdpaKernel::cudnn_attention, "cuDNN's (PyTorch 2.11 on)"),
            "cudnn"),
-    spoken(named("flash_attention", SdpaKernel::flash_attention, "FlashAttention-2"),
-           "flash flash_attention_2 fa2")};
+    spoken(named("flash_attention", SdpaKernel::flash_attention, "PyTorch's FlashAttention-2"),
+           "flash"),
+    spoken(named("flash_attn", SdpaKernel::flash_attn, "the package flash-attn 2"),
+           "flash_attn_2 flash_attention_2 fa2")};
 inline constexpr std::array kStateKernels{
     named("torch", StateKernels::torch),
     spoken(named("fused", StateKernels::fused),

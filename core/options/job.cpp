@@ -91,7 +91,7 @@ constexpr std::array kPlainOptions{
     option<&Plan::attention>({.key = "attention",
                               .flag = "--attention",
                               .also = "--attn --attn-implementation --attn-impl --flash-attn",
-                              .switches = "--use-flash-attn=sdpa --use-flash-attention-2=sdpa",
+                              .switches = "--use-flash-attn=sdpa --use-flash-attention-2=flash_attention_2",
                               .help = "fused (sdpa), or eager, which keeps the scores",
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
@@ -100,10 +100,18 @@ constexpr std::array kPlainOptions{
         {.key = "sdpa_kernel",
          .flag = "--sdpa-kernel",
          .also = "--sdpa-backend",
-         .help = "PyTorch's fused attention on Hopper: cuDNN's (2.11 on) or FlashAttention-2",
-         .doc = "which kernel PyTorch's scaled_dot_product_attention takes on Hopper: cuDNN's from "
-                "2.11 on, FlashAttention-2 from 2.5.1 to 2.10; time alone",
-         .choices = kSdpaKernels}),
+         .help = "whose kernel fused attention is: PyTorch's (cuDNN's or FlashAttention-2), or "
+                 "flash_attn, the package",
+         .doc =
+             "whose kernel fused attention is. PyTorch's scaled_dot_product_attention takes "
+             "cuDNN's on Hopper from 2.11 on and FlashAttention-2 from 2.5.1 to 2.10, which "
+             "differ in time alone. `flash_attn` is the package flash-attn 2 "
+             "(`attn_implementation: flash_attention_2`): no masks of sliding windows in memory, "
+             "bf16 and fp16 alone, NVIDIA's Ampere or newer "
+             "([flash-attn 2](../explanation/memory.md#flash-attn-2))",
+         .label = "Kernel of attention",
+         .choices = kSdpaKernels,
+         .changes_passes = true}),
     option<&Plan::state_kernels>(
         {.key = "state_kernels",
          .flag = "--state-kernels",

@@ -5,6 +5,7 @@ namespace shardplan {
 GraphRewrite::GraphRewrite(const Graph& from) : from_(from), now_(from.values().size(), kNone) {
   to_.set_loss(from.loss());
   to_.set_kernels(from.fuses() ? KernelSet::megatron : KernelSet::eager);
+  to_.set_flash_attn(from.flash_attn());
   to_.set_fused(from.fused());
   to_.set_cached(from.cached());
   to_.set_attention_again(from.attention_again());

@@ -23,9 +23,10 @@ namespace shardplan {
 
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
-/// Which fused kernel PyTorch's scaled_dot_product_attention takes: cuDNN's on Hopper from 2.11 on,
-/// FlashAttention-2 from 2.5.1 to 2.10 (torch.nn.attention.SDPBackend).
-enum class SdpaKernel : std::uint8_t { cudnn_attention, flash_attention };
+/// Whose kernel fused attention is. PyTorch's scaled_dot_product_attention takes cuDNN's on Hopper
+/// from 2.11 on, FlashAttention-2 from 2.5.1 to 2.10 (torch.nn.attention.SDPBackend). The package
+/// flash-attn 2 is called in its place (attn_implementation: flash_attention_2).
+enum class SdpaKernel : std::uint8_t { cudnn_attention, flash_attention, flash_attn };
 
 /// What runs layers with a state: PyTorch's own operations, or the kernels of the libraries that
 /// transformers takes where they are installed (mamba_ssm, causal_conv1d, flash-linear-attention).
@@ -180,6 +181,10 @@ struct Plan {
   }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether attention is the package flash-attn's, which takes windows itself and has no masks.
+  bool calls_flash_attn() const {
+    return attention == AttentionKind::sdpa && sdpa_kernel == SdpaKernel::flash_attn;
+  }
   /// Whether fp32 products may go to tensor cores, with their operands rounded to TF32.
   bool multiplies_in_tf32() const;
   /// Whether its passes are CUDA graphs, recorded once and replayed.

@@ -95,11 +95,11 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
 }
 
-/// The rates of the fused kernel that scaled_dot_product_attention takes. Those of FlashAttention-2
-/// are shares of what the GPUs that were timed multiply at, which its kernels are not written for;
-/// on others it is the one that PyTorch takes anyway.
+/// The rates of the kernel that fused attention is. Those of FlashAttention-2, PyTorch's and the
+/// package's, are shares of what the GPUs that were timed multiply at, which its kernels are not
+/// written for; on others it is the one that PyTorch takes anyway.
 TimeRates with_attention(TimeRates rates, const Plan& plan) {
-  if (plan.sdpa_kernel != SdpaKernel::flash_attention) return rates;
+  if (plan.sdpa_kernel == SdpaKernel::cudnn_attention) return rates;
   if (plan.cluster.gpu.arch != rates.host.usual.arch) return rates;
   rates.kernels.attention = rates.kernels.flash;
   rates.kernels.attention_backward = rates.kernels.flash_backward;

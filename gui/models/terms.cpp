@@ -114,7 +114,9 @@ void Terms::add_training(std::vector<Term>& to) {
   to.push_back({tr("Attention"),
                 tr("Fused attention computes scores piece by piece and keeps none of them; eager "
                    "attention keeps them all, and their memory grows with the square of the "
-                   "sequence length."),
+                   "sequence length. flash-attn 2 is a package with a fused kernel of its own: it "
+                   "needs no masks for sliding windows, and runs in bf16 and fp16 on Ampere and "
+                   "newer GPUs."),
                 words_of("attention")});
 }
 

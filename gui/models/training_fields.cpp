@@ -252,6 +252,13 @@ TrainingField TrainingFields::attention() {
   return f;
 }
 
+TrainingField TrainingFields::sdpa_kernel() {
+  TrainingField f = form_field(job_option_table(), "sdpa_kernel", plan_of);
+  f.applies = [](const Job& j) { return j.plan.attention == AttentionKind::sdpa; };
+  f.excludes = is_served;
+  return f;
+}
+
 TrainingField TrainingFields::loss() {
   TrainingField f = form_field(job_option_table(), "loss", plan_of);
   f.applies = does_not_generate;
@@ -320,6 +327,7 @@ std::vector<TrainingField> TrainingFields::all() {
           precision(),
           checkpointing(),
           attention(),
+          sdpa_kernel(),
           loss(),
           framework(),
           stage(),

@@ -76,6 +76,7 @@ class TrainingFields {
   static TrainingField precision();
   static TrainingField optimizer();
   static TrainingField attention();
+  static TrainingField sdpa_kernel();
   static TrainingField loss();
 };
 

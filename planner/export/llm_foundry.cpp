@@ -55,27 +55,35 @@ bool is_mpt(const Json& model) {
          model.value("activation_function", "") == "gelu" && model.contains("n_inner");
 }
 
+/// MPT's own layers call flash-attn 2, or keep the scores (attention.py).
+std::string_view attention_of_mpt(const Plan& plan) {
+  if (plan.attention == AttentionKind::sdpa && !plan.calls_flash_attn())
+    refuse_export("sdpa_kernel", "MPT's own fused attention is the package flash-attn 2",
+                  "flash_attn, or attention eager");
+  return attention_word(plan, "torch", "flash");
+}
+
 Json mpt_block(const Json& model, const Plan& plan) {
   const double ratio = model.at("n_inner").get<double>() / model.at("n_embd").get<double>();
-  return Json{{"name", "mpt_causal_lm"},
-              {"d_model", model.at("n_embd")},
-              {"n_heads", model.at("n_head")},
-              {"n_layers", model.at("n_layer")},
-              {"expansion_ratio", ratio},
-              {"vocab_size", model.at("vocab_size")},
-              {"max_seq_len", model.at("n_positions")},
-              {"resid_pdrop", model.value("resid_pdrop", 0.1)},
-              {"emb_pdrop", model.value("embd_pdrop", 0.1)},
-              {"attn_config",
-               {{"attn_impl", plan.attention == AttentionKind::eager ? "torch" : "flash"},
-                {"attn_pdrop", model.value("attn_pdrop", 0.1)}}}};
+  return Json{
+      {"name", "mpt_causal_lm"},
+      {"d_model", model.at("n_embd")},
+      {"n_heads", model.at("n_head")},
+      {"n_layers", model.at("n_layer")},
+      {"expansion_ratio", ratio},
+      {"vocab_size", model.at("vocab_size")},
+      {"max_seq_len", model.at("n_positions")},
+      {"resid_pdrop", model.value("resid_pdrop", 0.1)},
+      {"emb_pdrop", model.value("embd_pdrop", 0.1)},
+      {"attn_config",
+       {{"attn_impl", attention_of_mpt(plan)}, {"attn_pdrop", model.value("attn_pdrop", 0.1)}}}};
 }
 
 Json hugging_face_block(const Json& asked, const Plan& plan) {
   return Json{{"name", "hf_causal_lm"},
               {"pretrained_model_name_or_path", named_model(asked, "LLM Foundry")},
               {"pretrained", true},
-              {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+              {"attn_implementation", attention_word(plan)}};
 }
 
 Json model_block_of_foundry(const Json& asked, const Plan& plan) {

@@ -116,10 +116,9 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   recipe["step_scheduler"] =
       Json{{"global_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
            {"local_batch_size", w.micro_batch}};
-  recipe["model"] =
-      Json{{"_target_", "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
-           {"pretrained_model_name_or_path", named_model(asked, "NeMo Automodel")},
-           {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+  recipe["model"] = Json{{"_target_", "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
+                         {"pretrained_model_name_or_path", named_model(asked, "NeMo Automodel")},
+                         {"attn_implementation", attention_word(plan)}};
   put_precision(recipe, plan);
   Json& block = recipe["distributed"] = distributed(plan);
   for (const auto& [key, degree] :

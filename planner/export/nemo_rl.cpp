@@ -102,8 +102,10 @@ class NemoRlFile {
     if (plan_.kernels.any()) {
       if (!plan_.kernels.patches)
         refuse_export("kernels", "NeMo RL has all of Liger's or none", "liger");
-      block["automodel_kwargs"] = Json{{"use_liger_kernel", true}};
+      block["automodel_kwargs"]["use_liger_kernel"] = true;
     }
+    if (const std::string_view word = attention_word(plan_); word != "sdpa")
+      block["automodel_kwargs"]["attn_implementation"] = word;
     policy_["dtensor_cfg"] = std::move(block);
     policy_["megatron_cfg"] = Json{{"enabled", false}};
     torch_optimizer();
@@ -163,6 +165,7 @@ class NemoRlFile {
         Json{{"grad_reduce_in_fp32", own.value("grad_reduce_dtype", "fp32") == "fp32"},
              {"overlap_grad_reduce", own.value("overlap_grad_reduce", true)},
              {"overlap_param_gather", own.value("overlap_param_gather", true)}};
+    refuse_flash_attn(plan_, "NeMo RL under Megatron-LM");
     policy_["dtensor_cfg"] = Json{{"enabled", false}};
     policy_["megatron_cfg"] = std::move(block);
     if (plan_.optimizer.kind->name != std::string_view("adamw"))

@@ -52,7 +52,7 @@ Json model_block_of_olmo(const Json& asked, const Plan& plan) {
               {"vocab_size", config.value("vocab_size", 0)},
               {"embedding_size", config.value("vocab_size", 0)},
               {"weight_tying", config.value("tie_word_embeddings", false)},
-              {"flash_attention", true},
+              {"flash_attention", plan.calls_flash_attn()},
               {"max_sequence_length", plan.workload.sequence_length}};
 }
 

@@ -31,6 +31,7 @@ std::string checkpoint_lines(const Plan& plan) {
 void check(const Plan& plan) {
   if (plan.trainer->name != "torchtitan")
     refuse_export("trainer", "the plan runs under another program", "torchtitan");
+  refuse_flash_attn(plan, "torchtitan");
   if (plan.workload.lora) refuse_export("workload.method", "torchtitan has no adapters", "full");
   const std::string_view name = plan.optimizer.kind->name;
   if (name != "adamw" && name != "adam")

@@ -42,6 +42,23 @@ std::string named_model(const Json& asked, std::string_view trainer) {
                 "a name, or the folder of a config.json");
 }
 
+std::string_view attention_word(const Plan& plan, std::string_view eager,
+                                std::string_view flash_attn) {
+  if (plan.attention == AttentionKind::eager) return eager;
+  if (plan.sdpa_kernel == SdpaKernel::flash_attention)
+    refuse_export("sdpa_kernel",
+                  "PyTorch's own FlashAttention-2 is what its versions 2.5.1 to 2.10 take on "
+                  "Hopper: no trainer's file says it",
+                  "flash_attn, the package, or cudnn_attention");
+  return plan.calls_flash_attn() ? flash_attn : "sdpa";
+}
+
+void refuse_flash_attn(const Plan& plan, std::string_view trainer) {
+  if (plan.calls_flash_attn())
+    refuse_export("sdpa_kernel", say("{} does not call the package flash-attn 2", trainer),
+                  "cudnn_attention, or --as job");
+}
+
 TrainerFile::TrainerFile(const Dialect& dialect, const Json& asked, const Job& job,
                          const Estimate& e)
     : dialect_(dialect), asked_(asked), job_(job), estimate_(e) {}
@@ -250,7 +267,7 @@ void TrainerFile::narrow_linears() {
 }
 
 void TrainerFile::kernels() {
-  put(dialect_.attention, plan().attention == AttentionKind::eager ? dialect_.eager : "sdpa");
+  put(dialect_.attention, attention_word(plan(), dialect_.eager, dialect_.flash_attn));
   if (plan().loss == LossKind::fused_linear) {
     if (!dialect_.fused_loss)
       refuse_export("loss", fmt::format("{} has no fused loss of its own", dialect_.name),

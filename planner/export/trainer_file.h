@@ -20,6 +20,13 @@ void refuse_more(const Json& object, std::string_view path, std::span<const std:
 /// The name or path of a job's model, which a file of `trainer` names.
 std::string named_model(const Json& asked, std::string_view trainer);
 
+/// attn_implementation of transformers: "eager", "sdpa" or "flash_attention_2", or a trainer's own
+/// words for the first and the last. Which kernel PyTorch takes is refused.
+std::string_view attention_word(const Plan& plan, std::string_view eager = "eager",
+                                std::string_view flash_attn = "flash_attention_2");
+/// Of trainers that do not call flash-attn 2.
+void refuse_flash_attn(const Plan& plan, std::string_view trainer);
+
 /// What it says of checkpointing.
 enum class CheckpointWords : std::uint8_t {
   arguments,  ///< gradient_checkpointing and its kwargs
@@ -38,6 +45,7 @@ struct Dialect {
   std::string_view liger = "use_liger_kernel";
   std::string_view attention = "attn_implementation";
   std::string_view eager = "eager";  ///< what attention is called that keeps scores
+  std::string_view flash_attn = "flash_attention_2";
   std::string_view rank = "lora_r";
   std::string_view targets = "lora_target_modules";
   std::string_view saved = "lora_modules_to_save";

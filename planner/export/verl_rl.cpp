@@ -108,6 +108,10 @@ class VerlRlFile {
     Json& own = worker("model");
     own["path"] = named_model(asked_, "verl");
     if (!megatron()) own["enable_gradient_checkpointing"] = recomputes(checkpointing_json(plan_));
+    if (megatron())
+      refuse_flash_attn(plan_, "verl under Megatron-LM");
+    else if (!plan_.calls_flash_attn())
+      own["override_config"] = Json{{"attn_implementation", attention_word(plan_)}};
     if (plan_.loss == LossKind::fused_linear) own["use_fused_kernels"] = true;
     if (plan_.mlp_tiles > 0)
       refuse_export("mlp_tiles", "beside other models verl's tiles are not estimated", "0");

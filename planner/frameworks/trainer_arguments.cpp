@@ -99,6 +99,7 @@ std::vector<std::string> model_arguments(const Plan& plan) {
                                               : params == DType::f16 ? "float16"
                                                                      : "float32"));
   if (plan.attention == AttentionKind::eager) lines.push_back("--attn_implementation eager");
+  if (plan.calls_flash_attn()) lines.push_back("--attn_implementation flash_attention_2");
   if (plan.precision.linear != LinearRecipe::computed)
     lines.push_back(fmt::format("# linears in {}: accelerate.yaml's fp8_config, or the program's",
                                 name_of(plan.precision.linear)));

@@ -16,15 +16,6 @@ bool has_below(const Json& value, const char* block, const char* key) {
   return value.contains(block) && value.at(block).is_object() && value.at(block).contains(key);
 }
 
-/// What a recipe makes is named by "_component_", most of it the library's own.
-bool is_torchtune(const Document& d) {
-  return std::any_of(d.value.begin(), d.value.end(), [](const Json& part) {
-    const Json* made = part.is_object() ? value_below(part, "_component_") : nullptr;
-    return made != nullptr && made->is_string() &&
-           made->get_ref<const std::string&>().starts_with("torchtune.");
-  });
-}
-
 bool is_litgpt(const Document& d) {
   return has_below(d.value, "train", "global_batch_size") &&
          has_below(d.value, "train", "micro_batch_size");
@@ -130,7 +121,6 @@ struct Unread {
 };
 
 constexpr std::array kUnread{
-    Unread{"torchtune", is_torchtune},
     Unread{"LitGPT", is_litgpt},
     Unread{"nanotron", is_nanotron},
     Unread{"EasyR1", is_easyr1},

@@ -89,7 +89,21 @@ void read_optimizer(Key& key) {
 void read_attention(Key& key) {
   const std::string name = normalized(key.text());
   const bool eager = name == "eager" || name == "disabled" || name == "unfused";
+  constexpr std::array kSecond{"flashattention2", "fa2", "flashattn", "flashattn2",
+                               "kernelscommunity/flashattn2"};
+  if (std::ranges::find(kSecond, name) != kSecond.end()) return take_flash_attn(key);
   key.take("/attention", eager ? "eager" : "sdpa");
+}
+
+void take_flash_attn(Key& key) {
+  key.take("/attention", "sdpa");
+  key.take("/sdpa_kernel", "flash_attn");
+}
+
+void assume_flash_attn(Recipe& recipe) {
+  if (recipe.find("/attention") != nullptr) return;
+  recipe.set_default("/attention", "sdpa");
+  recipe.set_default("/sdpa_kernel", "flash_attn");
 }
 
 void read_weights_dtype(Key& key) {

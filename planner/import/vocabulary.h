@@ -22,8 +22,11 @@ std::vector<std::string> transformers_optimizers();
 std::string dtype_word(std::string_view name);
 
 // Rules.
-void read_optimizer(Key& key);        ///< optim
-void read_attention(Key& key);        ///< attn_implementation
+void read_optimizer(Key& key);   ///< optim
+void read_attention(Key& key);   ///< attn_implementation
+void take_flash_attn(Key& key);  ///< the package flash-attn 2
+/// Of trainers that load models with it where their files say nothing else.
+void assume_flash_attn(Recipe& recipe);
 void read_weights_dtype(Key& key);    ///< dtype, torch_dtype
 void read_mixed_precision(Key& key);  ///< "bf16", "fp16", "no"
 void read_bf16(Key& key);             ///< true, false, "auto", "full"

@@ -23,9 +23,10 @@ Cell with(Cell left, Cell right) {
   return message("list.with", {{"left", std::move(left)}, {"right", std::move(right)}});
 }
 
-Text plan_attention(AttentionKind attention) {
-  return message(attention == AttentionKind::eager ? "plan.attention.eager"
-                                                   : "plan.attention.fused");
+Text plan_attention(const Plan& plan) {
+  return message(plan.attention == AttentionKind::eager ? "plan.attention.eager"
+                 : plan.calls_flash_attn()              ? "plan.attention.flash_attn"
+                                                        : "plan.attention.fused");
 }
 
 Cell plan_checkpointing(const Plan& plan) {
@@ -87,7 +88,7 @@ std::vector<Cell> training_words(const Plan& p) {
   batch = with(batch, plan_checkpointing(p));
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
   if (p.mlp_tiles > 0) batch = with(batch, message("plan.tiles", {{"parts", count(p.mlp_tiles)}}));
-  batch = with(batch, plan_attention(p.attention));
+  batch = with(batch, plan_attention(p));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
   if (p.compile)
     batch = with(batch, message(p.compiles_whole() ? "plan.compile.model" : "plan.compile.block"));
@@ -115,7 +116,7 @@ std::vector<Cell> generation_words(const Plan& p) {
   if (g.weights != Quantization::none) how = with(how, words_of(g.weights));
   if (g.fp8_cache) how = with(how, message("plan.fp8_cache"));
   if (g.engine) return {how, serving_line(w)};
-  how = with(how, plan_attention(p.attention));
+  how = with(how, plan_attention(p));
   return {how, message("plan.prompts", {{"batch", count(w.micro_batch)},
                                         {"prompt", count(w.sequence_length)},
                                         {"new", count(g.new_tokens)}})};

@@ -89,8 +89,9 @@ struct Outside {
 };
 
 /// FSDP1's cases ran in processes of their own. One that computes in fp32 alone loads fewer kernels
-/// than those of the fit, which had run other cases before: its context is 26 to 28 MiB smaller.
-/// So is that of a process whose attention is as written: cuDNN's fused kernels are never loaded.
+/// than those of the fit, which had run other cases before: its context is 26 to 28 MiB smaller, of
+/// which 16 MiB are counted as cuDNN's fused attention. So is that of a process whose attention is
+/// as written.
 bool loads_fewer_kernels(const Record& r) {
   const Plan& plan = r.job.plan;
   if (r.name.find("fsdp1") != std::string::npos) return size_of(plan.precision.compute) == 4;
@@ -170,7 +171,7 @@ TEST(Communicators, AreWithinAPercentWhereNothingWasFitted) {
 
 TEST(Communicators, AreTooHighWhereFewerKernelsAreLoaded) {
   const std::vector<Outside> list = errors(false, Miss::fewer_kernels);
-  expect_within(list, 2, 1.8, 2.0);
+  expect_within(list, 2, 0.8, 1.0);
   for (const Outside& o : list) EXPECT_GE(o.predicted, o.measured) << o.name;
 }
 

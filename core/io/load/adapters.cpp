@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "frameworks/registry.h"
+#include "kernels/registry.h"
 #include "load/quantized_base.h"
 #include "model/builder.h"
 #include "model/peft_targets.h"
@@ -64,6 +65,16 @@ std::vector<Diagnostic> check_experts(ObjectReader& job, const Model& model, con
   return found;
 }
 
+/// Liger and its like read the head's weight, and none of its adapters.
+bool passes_over_adapted_head(const Model& model, const Plan& plan) {
+  const bool fuses = plan.loss == LossKind::fused_linear || plan.loss == LossKind::tiled ||
+                     plan.kernels.patches ||
+                     (plan.kernels.names & bit_of(KernelName::fused_linear_cross_entropy)) != 0;
+  return fuses && std::ranges::any_of(model.parameters, [](const Parameter& p) {
+           return p.name.find("lm_head.lora_") != std::string::npos;
+         });
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_adapters(ObjectReader& job, const Model& model, const Plan& plan) {
@@ -78,6 +89,14 @@ std::vector<Diagnostic> check_adapters(ObjectReader& job, const Model& model, co
          .key = "workload.lora.modules_to_save",
          .message = fmt::format(
              "no module of this model has a name that ends in '{}': peft passes over it", name)});
+  if (passes_over_adapted_head(model, plan))
+    found.push_back({.severity = Severity::warning,
+                     .file = job.file(),
+                     .key = "workload.lora.targets",
+                     .message =
+                         "a head that is fused with its loss passes over adapters of lm_head, "
+                         "which then learn nothing: it is estimated with all logits",
+                     .expected = "no lm_head among the targets, or loss cross_entropy"});
   for (Diagnostic& d : check_experts(job, model, plan)) found.push_back(std::move(d));
   for (Diagnostic& d : check_quantized_base(job, model, plan)) found.push_back(std::move(d));
   return found;

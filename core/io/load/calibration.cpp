@@ -57,6 +57,7 @@ HostGrowth read_host_growth(ObjectReader& o) {
 ProcessOverhead read_overhead(ObjectReader& o) {
   ProcessOverhead overhead;
   overhead.context_bytes = o.integer("context_bytes", 0).value_or(0);
+  overhead.attention_bytes = o.integer("attention_bytes", 0).value_or(0);
   overhead.foreign_context_bytes = o.integer("foreign_context_bytes", 0).value_or(0);
   overhead.nccl = read_nccl(o);
   overhead.upper = o.number("overhead_upper", 1, 10).value_or(1);

@@ -27,6 +27,7 @@
 #include "load/trainer_defaults.h"
 #include "load/workload.h"
 #include "model/peft_targets.h"
+#include "options/choices.h"
 #include "options/tables.h"
 #include "parallel/sharding.h"
 #include "trainers/bookkeeping.h"
@@ -60,6 +61,11 @@ Job JobLoader::load() {
   plan().workload = read_workload(reader_, context_.directory);
   take_injection();
   read_options(reader_, job_option_table(), plan());
+  // "attention": "flash_attention_2", as transformers has it, says whose kernel it is too.
+  if (const auto word = reader_.text("attention"); word && !reader_.has("sdpa_kernel"))
+    if (const NamedValue* own = find_choice(kSdpaKernels, *word);
+        own != nullptr && own->name == "flash_attn")
+      plan().sdpa_kernel = SdpaKernel::flash_attn;
   plan().compile = read_compile(reader_, *plan().trainer);
   read_checkpointing(reader_, plan());
   take_loss(plan(), context_.loss);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "load/engine.h"
 #include "load/job_loader.h"
@@ -12,6 +14,31 @@
 #include "rollout/sizes.h"
 
 namespace shardplan {
+namespace {
+
+/// Without `_supports_flash_attn` in transformers 5.17, or with other kernels alone
+/// (_compatible_flash_implementations).
+constexpr auto kWithoutFlashAttn =
+    std::to_array<std::string_view>({"bloom", "deberta-v2", "deepseek_v32", "glm_moe_dsa",
+                                     "gpt_oss", "llama4", "llama4_text", "mpt", "mt5", "t5"});
+
+/// Why the package flash-attn 2 does not run the job's attention (csrc/flash_attn/flash_api.cpp
+/// wants Ampere and 16 bits); "": it does, or is not asked. Transformer Engine takes another kernel
+/// where one cannot run.
+std::string why_no_flash_attn(const Model& model, const Plan& plan) {
+  if (!plan.calls_flash_attn() || traits_of(plan).split == SplitStyle::megatron) return "";
+  const Gpu& gpu = plan.cluster.gpu;
+  if (lacks(gpu, PeakRate::bf16))
+    return fmt::format("flash-attn 2 wants Ampere or a newer GPU, and {} is older", gpu.name);
+  if (plan.precision.compute == DType::f32)
+    return fmt::format("flash-attn 2 computes in bf16 and fp16 alone, and precision {} in fp32",
+                       plan.precision.name);
+  if (std::ranges::find(kWithoutFlashAttn, model.facts.model_type) != kWithoutFlashAttn.end())
+    return fmt::format("transformers does not run {} on flash-attn 2", model.facts.model_type);
+  return "";
+}
+
+}  // namespace
 
 void JobLoader::check_engine() {
   Workload& w = plan().workload;
@@ -75,6 +102,10 @@ void JobLoader::check_recipe_widths(const ProductRecipe& recipe) {
 
 void JobLoader::check_precision() {
   const Gpu& gpu = plan().cluster.gpu;
+  if (const std::string why = why_no_flash_attn(job_.model, plan()); !why.empty())
+    warn("sdpa_kernel", why +
+                            ": such a run stops in its first step. cudnn_attention, the default, "
+                            "is PyTorch's own fused attention");
   const bool bf16 = plan().precision.compute == DType::bf16;
   if (bf16 && lacks(gpu, PeakRate::bf16))
     warn("precision",

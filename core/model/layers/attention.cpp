@@ -45,7 +45,18 @@ void keep_as_megatron(Graph& g, Op& op) {
   if (!op.again && turned && values == OpKind::view) op.in[2] = g.map(OpKind::copy, op.in[2]);
 }
 
-ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v) {
+/// flash-attn 2 wants values as wide as queries: transformers pads them and cuts the result
+/// (integrations/flash_attention.py).
+bool pads_values(const Graph& g, const AttentionShape& s) {
+  return g.flash_attn() && !g.fuses() && value_dim(s) != s.head_dim;
+}
+
+ValueId fused(Graph& g, const AttentionShape& given, ValueId q, ValueId k, ValueId v) {
+  AttentionShape s = given;
+  if (pads_values(g, s)) {
+    v = g.op({OpKind::copy, {v, kNone, kNone}}, {s.kv_heads * s.head_dim, g.value(v).extent.scale});
+    s.value_dim = s.head_dim;
+  }
   Op op{OpKind::sdpa, {q, k, v}};
   if (g.fuses()) keep_as_megatron(g, op);
   op.work = each_pair(s, s.heads * (s.head_dim + value_dim(s)));
@@ -54,12 +65,15 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   op.one_by_one = s.one_by_one;
   op.causal = s.causal;
   op.drops = s.dropout > 0 && !g.cached();
-  if (s.window > 0 && !g.fuses()) {  // Transformer Engine's kernels take the window itself
+  // The kernels of Transformer Engine and of flash-attn take the window itself.
+  if (s.window > 0 && !g.fuses() && !g.flash_attn()) {
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;
     if (s.mask != kNone) g.shared_input(s.mask, {1, Scale::context_square});
   }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
+  if (pads_values(g, given))  // reading the cut result token by token copies it
+    return g.op({OpKind::copy, {out, kNone, kNone}}, {s.heads * value_dim(given), s.queries});
   return s.heads_first && !g.fuses() ? g.map(OpKind::copy, out) : out;
 }
 

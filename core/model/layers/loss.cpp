@@ -25,9 +25,10 @@ ValueId last_logits(Graph& g, const LinearModule& head, ValueId x, LogitMap map)
 }
 
 /// What computes head and loss at once: the trainer, or Liger, in whatever network the job asks
-/// for it; null: nothing does.
-const FusedKernel* head_kernel(const Graph& g) {
-  if (g.fuses()) return nullptr;
+/// for it; null: nothing does. Adapters of the head get no gradient there, as only its weight is
+/// read: it is estimated with all logits.
+const FusedKernel* head_kernel(const Graph& g, const LinearModule& head) {
+  if (g.fuses() || head.lora || head.rotation) return nullptr;
   if (g.head_loss() != nullptr) return g.head_loss();
   const auto liger = static_cast<std::size_t>(KernelName::fused_linear_cross_entropy);
   if (g.loss() == LossKind::fused_linear) return fused_kernels()[liger];
@@ -132,7 +133,8 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   if (g.head().kind != HeadKind::language_model) return classification_loss(g, head, x);
   if (g.cached()) return last_logits(g, head, x, map);
   if (asks_whole_logits(g.loss())) return distilled(g, mapped(g, apply(g, head, x), map));
-  if (const FusedKernel* kernel = head_kernel(g)) return fused_linear_loss(g, head, x, kernel);
+  if (const FusedKernel* kernel = head_kernel(g, head))
+    return fused_linear_loss(g, head, x, kernel);
   const ValueId logits = mapped(g, apply(g, head, x), map);
   if (g.token_loss() != nullptr) return token_loss(g, logits);
   if (g.fuses()) {

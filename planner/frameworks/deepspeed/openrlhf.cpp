@@ -114,10 +114,11 @@ void put_engine(Arguments& c, const Plan& plan) {
   if (o.zero.overlap_comm && o.zero.stage != 3) c.put("ds.overlap_comm");
   if (o.grad_accum_dtype) c.put("ds.grad_accum_dtype", name_of(*o.grad_accum_dtype));
   if (plan.parallel.sequence > 1) c.put("ds.ring_attn_size", plan.parallel.sequence);
-  if (plan.attention == AttentionKind::eager)
-    c.put("ds.attn_implementation", "eager");
-  else
+  // flash_attention_2 is OpenRLHF's own choice, and its lengths are what packing wants.
+  if (plan.calls_flash_attn())
     c.put("ds.packing_samples");
+  else
+    c.put("ds.attn_implementation", attention_word(plan));
   if (plan.kernels.any()) c.put("ds.use_liger_kernel");
   if (plan.workload.lora) put_adapters(c, *plan.workload.lora);
 }

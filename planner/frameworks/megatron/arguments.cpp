@@ -108,8 +108,10 @@ void add_types(Lines& lines, const Plan& plan) {
     lines.emplace_back("--cross-entropy-loss-fusion");
     lines.emplace_back("--cross-entropy-fusion-impl te");
   }
-  lines.push_back(fmt::format("--attention-backend {}",
-                              plan.attention == AttentionKind::eager ? "unfused" : "auto"));
+  lines.push_back(fmt::format("--attention-backend {}", plan.attention == AttentionKind::eager
+                                                            ? "unfused"
+                                                        : plan.calls_flash_attn() ? "flash"
+                                                                                  : "auto"));
 }
 
 void add_batch(Lines& lines, const Plan& plan) {

@@ -48,6 +48,7 @@ void read_target_linear(Key& key) {
 /// Attention by a flag of its own, from before attn_implementation.
 void read_attention_flag(Key& key) {
   if (key.value().is_string() ? key.value() == "false" : !key.flag()) return key.ignore("off");
+  if (key.path() == "flash_attention") return take_flash_attn(key);
   key.take("/attention", key.path() == "eager_attention" ? "eager" : "sdpa");
 }
 

@@ -77,6 +77,7 @@ void read_attention_kind(Key& key) {
   const std::string kind = key.text();
   if (kind != "flash" && kind != "torch" && kind != "triton")
     key.refuse(fmt::format("found '{}'", kind), "flash or torch");
+  if (kind == "flash") return take_flash_attn(key);
   key.take("/attention", kind == "torch" ? "eager" : "sdpa");
 }
 
@@ -107,7 +108,7 @@ void read_loss(Key& key) {
 }
 
 void read_flash(Key& key) {
-  if (key.flag()) return key.take("/attention", "sdpa");
+  if (key.flag()) return take_flash_attn(key);
   key.ignore("transformers' own choice");
 }
 

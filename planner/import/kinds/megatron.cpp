@@ -177,6 +177,7 @@ void read_optimizer_name(Key& key) {
 void read_backend(Key& key) {
   const std::string name = key.text();
   const bool unfused = name == "unfused" || name == "AttnBackend.unfused" || name == "local";
+  if (name == "flash" || name == "AttnBackend.flash") return take_flash_attn(key);
   key.take("/attention", unfused ? "eager" : "sdpa");
 }
 

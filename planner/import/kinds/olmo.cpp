@@ -24,6 +24,12 @@ void read_global_batch(Key& key) {
   key.took("workload.gradient_accumulation follows");
 }
 
+/// olmo/model.py: flash_attn_func where it is on, else scaled_dot_product_attention.
+void read_flash(Key& key) {
+  if (key.flag()) return take_flash_attn(key);
+  key.take("/attention", "sdpa");
+}
+
 /// torch's AdamW with its own choice, and Lion.
 void read_optimizer_name(Key& key) {
   const std::string name = lower(key.text());
@@ -89,6 +95,7 @@ void read_compiler(Key& key) {
 }
 
 constexpr std::array kRules{
+    KeyRule{"model.flash_attention", "", read_flash},
     KeyRule{"model.max_sequence_length", "/workload/sequence_length", as_integer},
     KeyRule{"device_train_microbatch_size", "/workload/micro_batch", as_integer},
     KeyRule{"global_train_batch_size", "", read_global_batch},

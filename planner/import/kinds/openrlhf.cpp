@@ -27,7 +27,7 @@ void read_with_others(Key&) {}
 
 void read_flash(Key& key) {
   if (!key.flag()) return key.ignore("off");
-  key.take("/attention", "sdpa");
+  take_flash_attn(key);
 }
 
 void read_images(Key& key) {

@@ -85,7 +85,7 @@ void compose_engine(const Flags& f) {
   recipe.set("/trainer", "openrlhf", {});
   recipe.set("/checkpointing", f.on("gradient_checkpointing") ? "full" : "none",
              f.origin("gradient_checkpointing"));
-  if (!f.says("attn_implementation")) recipe.set_default("/attention", "sdpa");
+  if (!f.says("attn_implementation")) assume_flash_attn(recipe);
   if (const std::int64_t ring = f.integer("ring_attn_size", 1); ring > 1) {
     recipe.set("/parallel/sequence", ring, f.origin("ring_attn_size"));
     f.warn("ring_attn_size",

@@ -63,32 +63,22 @@ extern const Kind kKind;
 namespace torchtitan {
 extern const Kind kKind;
 }
+namespace torchtune {
+extern const Kind kKind;
+}
 namespace training_arguments {
 extern const Kind kKind;
 }
 
 namespace {
 
-constexpr std::array kKinds{&launcher::kKind,
-                            &hostfile::kKind,
-                            &peft_adapter::kKind,
-                            &accelerate::kKind,
-                            &oumi::kKind,
-                            &olmo::kKind,
-                            &llm_foundry::kKind,
-                            &openrlhf::kKind,
-                            &slime::kKind,
-                            &verl::kKind,
-                            &nemo_rl::kKind,
-                            &ds_config::kKind,
-                            &torchtitan::kKind,
-                            &nemo::kKind,
-                            &axolotl::kKind,
-                            &ms_swift::kKind,
-                            &llamafactory::kKind,
-                            &megatron::kKind,
-                            &training_arguments::kKind,
-                            &hf_config::kKind};
+constexpr std::array kKinds{
+    &launcher::kKind,   &hostfile::kKind,     &peft_adapter::kKind, &accelerate::kKind,
+    &oumi::kKind,       &olmo::kKind,         &llm_foundry::kKind,  &openrlhf::kKind,
+    &slime::kKind,      &verl::kKind,         &nemo_rl::kKind,      &ds_config::kKind,
+    &torchtitan::kKind, &torchtune::kKind,    &nemo::kKind,         &axolotl::kKind,
+    &ms_swift::kKind,   &llamafactory::kKind, &megatron::kKind,     &training_arguments::kKind,
+    &hf_config::kKind};
 
 }  // namespace
 

@@ -62,6 +62,7 @@ constexpr std::array kRules{
     KeyRule{"actor_rollout_ref.model.target_modules", "", read_targets},
     KeyRule{"actor_rollout_ref.model.use_liger", "", read_liger},
     KeyRule{"actor_rollout_ref.model.enable_activation_offload", "", read_activation_offload},
+    KeyRule{"actor_rollout_ref.model.override_config.attn_implementation", "", read_attention},
     KeyRule{"actor_rollout_ref.model.mtp", "", read_mtp},
     KeyRule{"actor_rollout_ref.model.tiled_mlp", "", warn_of_tiles},
     KeyRule{"actor_rollout_ref.actor.use_prefix_grouper", "", warn_if_larger},

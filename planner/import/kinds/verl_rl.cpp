@@ -5,6 +5,7 @@
 #include <array>
 
 #include "import/kinds/verl_composer.h"
+#include "import/vocabulary.h"
 
 namespace shardplan::importing::verl {
 namespace {
@@ -83,6 +84,7 @@ void Composer::take_framework() {
   // build_optimizer: torch.optim's, as it is.
   recipe_.set_default("/optimizer", Json{{"name", "adamw"}, {"implementation", "foreach"}});
   recipe_.set("/trainer", "verl", c_.origin(at(kActor, "strategy")));
+  assume_flash_attn(recipe_);  // workers/fsdp_workers.py
   recipe_.set("/precision", precision_of(kActor, "fsdp_config."),
               c_.origin(at(kActor, "fsdp_config.model_dtype")));
   sequence_ranks_ = c_.integer(at(kActor, "ulysses_sequence_parallel_size"), 1);

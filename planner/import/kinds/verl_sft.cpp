@@ -77,6 +77,7 @@ void read_sft(const Document& d, Recipe& recipe) {
   const Config c(d, recipe);
   sft::take_sharding(c, recipe);
   recipe.set("/trainer", "verl", c.origin("model.partial_pretrain"));
+  assume_flash_attn(recipe);  // fsdp_sft_trainer.py has no other
   recipe.set("/workload/micro_batch", c.integer("data.micro_batch_size_per_gpu", 4),
              c.origin("data.micro_batch_size_per_gpu"));
   recipe.global_batch = c.integer("data.train_batch_size", 256);

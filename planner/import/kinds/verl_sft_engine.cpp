@@ -44,6 +44,7 @@ constexpr std::array kRules{
     KeyRule{"model.use_fused_kernels", "", read_loss},
     KeyRule{"model.enable_activation_offload", "", read_activation_offload},
     KeyRule{"model.tiled_mlp", "", read_tiles},
+    KeyRule{"model.override_config.attn_implementation", "", read_attention},
     KeyRule{"model.mtp", "", read_mtp},
     KeyRule{"model.enable_gradient_checkpointing", "", taken_together},
     KeyRule{"engine.@", "", taken_together},
@@ -132,6 +133,7 @@ class Composer {
     recipe_.set("/framework", fsdp_framework(c_, "engine.", strategy == "fsdp2", gpus()),
                 c_.origin("engine.strategy"));
     recipe_.set("/trainer", "verl", c_.origin("model.path"));
+    assume_flash_attn(recipe_);  // workers/config/model.py
     recipe_.set("/precision", fsdp_precision(c_, "engine."), c_.origin("engine.model_dtype"));
     if (ranks() > 1)
       recipe_.set("/parallel/sequence", ranks(),

@@ -90,7 +90,9 @@ void add_model(JobFields& fields, const Job& job) {
 
 void add_attention(JobFields& fields, const Plan& p) {
   fields.add("attention",
-             message(p.attention == AttentionKind::eager ? "attention.eager" : "attention.sdpa"),
+             message(p.attention == AttentionKind::eager ? "attention.eager"
+                     : p.calls_flash_attn()              ? "attention.flash_attn"
+                                                         : "attention.sdpa"),
              "/attention");
 }
 

@@ -40,6 +40,9 @@ TEST(SdpaKernel, FlashAttentionTakesLongerThanCudnns) {
   const double cudnn = seconds(a, plan);
   plan.sdpa_kernel = SdpaKernel::flash_attention;
   EXPECT_GT(seconds(a, plan), 1.5 * cudnn);
+  const double second = seconds(a, plan);
+  plan.sdpa_kernel = SdpaKernel::flash_attn;
+  EXPECT_DOUBLE_EQ(seconds(a, plan), second);
   a.k = 80;  // filled up to 96 channels, where cuDNN's are 128 wide
   const double narrow = seconds(a, plan);
   a.k = 96;

@@ -121,10 +121,10 @@ TEST(RunProgram, NoFixFitsAHostThatIsNotKnown) {
 /// A trainer's file that is not understood is no broken config.json of a model.
 TEST(RunProgram, SaysOfATrainersFileWhatImportSays) {
   const GivenTexts given(
-      TextsByName{{"recipe.yaml", "model: {_component_: torchtune.models.llama3.llama3_8b}\n"},
+      TextsByName{{"recipe.yaml", "train: {global_batch_size: 8, micro_batch_size: 1}\n"},
                   {"train.py", "import torch\nprint(torch.cuda.is_available())\n"},
                   {"train.sh", "echo begins\n"}});
-  EXPECT_THAT(refusal({"fit", "recipe.yaml", "1xH100"}), HasSubstr("a file of torchtune"));
+  EXPECT_THAT(refusal({"fit", "recipe.yaml", "1xH100"}), HasSubstr("a file of LitGPT"));
   EXPECT_THAT(refusal({"fit", "train.py", "1xH100"}), HasSubstr("makes no TrainingArguments"));
   EXPECT_THAT(refusal({"fit", "train.sh", "1xH100"}), HasSubstr("no program with arguments"));
 }

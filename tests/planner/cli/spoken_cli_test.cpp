@@ -64,8 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Values, Spoken,
     ::testing::Values(
-        SpokenCase{{"--attention", "flash_attention_2"}, {"--attention", "sdpa"}},
-        SpokenCase{{"--attn-implementation", "FA2"}, {"--attention", "sdpa"}},
+        SpokenCase{{"--attention", "flash_attention_2"}, {"--sdpa-kernel", "flash_attn"}},
+        SpokenCase{{"--attn-implementation", "FA2"}, {"--sdpa-kernel", "flash_attn"}},
+        SpokenCase{{"--use-flash-attention-2"}, {"--sdpa-kernel", "flash_attn"}},
         SpokenCase{{"--optimizer", "adamw_torch_fused"},
                    {"--optimizer", "adamw", "--optimizer-implementation", "fused"}},
         SpokenCase{{"--optim", "paged_adamw_32bit", "--framework", "ddp"},

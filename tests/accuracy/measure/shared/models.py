@@ -3,6 +3,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+import stand_in_flash_attn
 from checkpointing import checkpoints, enable
 from jobs import parameter_dtype
 from sounds import SOUNDS, freeze, sound_batch, sound_class
@@ -40,6 +41,14 @@ def auto_class(config, scores=False):
     return transformers.AutoModelForCausalLM
 
 
+def attention_of(job):
+    """As transformers names it."""
+    if job.get("sdpa_kernel") != "flash_attn":
+        return job["attention"]
+    stand_in_flash_attn.install()
+    return "flash_attention_2"
+
+
 def build_model(job, device):
     """In train mode, with the job's parameter dtype, attention, LoRA adapters and checkpointing."""
     torch.manual_seed(0)
@@ -51,7 +60,7 @@ def build_model(job, device):
         with torch.device(device):
             cls = auto_class(config)
             build = cls._from_config if config.model_type in SOUNDS else cls.from_config
-            model = build(config, attn_implementation=job["attention"])
+            model = build(config, attn_implementation=attention_of(job))
     finally:
         torch.set_default_dtype(previous)
     model = model.to(device=device, dtype=dtype)
