@@ -63,11 +63,15 @@ KernelList BackwardList::attention() {
   return list_;
 }
 
+/// Each factor's gradient is as large as that factor, and as deep as the result is on its other side.
 KernelList BackwardList::products() {
-  Kernel product = batched_product_kernel(view_, op_, view_.read_type(op_, 0));
-  product.issue = Issue::autograd;
-  product.calls = 2;
-  list_.add(product);
+  const Kernel product = batched_product_kernel(view_, op_, view_.read_type(op_, 0));
+  Kernel first = product, second = product;
+  first.issue = second.issue = Issue::autograd;
+  std::swap(first.n, first.k);
+  std::swap(second.m, second.k);
+  list_.add(first);
+  list_.add(second);
   return list_;
 }
 
