@@ -111,8 +111,8 @@ ValueId ChunkedScan::states_before_chunks(const Chunked& c) {
   const std::int64_t state = checked_mul(s_.inner, s_.state);
   const ValueId left = g_.map(OpKind::exponential, g_.map(OpKind::scalar, c.sum));
   const ValueId keys = g_.map(OpKind::mul, c.b, left);
-  const ValueId added = contracted(keys, c.x, of(state, Scale::chunks), s_.chunk,
-                                   {.gradients = {0, s_.state}});
+  const ValueId added =
+      contracted(keys, c.x, of(state, Scale::chunks), s_.chunk, {.gradients = {0, s_.state}});
   const ValueId first = g_.op({OpKind::copy, {added, kNone, kNone}}, {state, Scale::batch});
   const ValueId states = make(OpKind::cat, first, of(state, Scale::chunk_ends), added);
   const ValueId ends = make(OpKind::copy, c.sum, of(s_.heads, Scale::chunk_ends));

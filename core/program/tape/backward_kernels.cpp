@@ -64,7 +64,8 @@ KernelList BackwardList::attention() {
   return list_;
 }
 
-/// Each factor's gradient is as large as that factor, and as deep as the result is on its other side.
+/// Each factor's gradient is as large as that factor, and as deep as the result is on its other
+/// side.
 KernelList BackwardList::products() {
   const Kernel product = batched_product_kernel(view_, op_, view_.read_type(op_, 0));
   Kernel first = product, second = product;
@@ -86,8 +87,8 @@ void BackwardList::sum_to(std::size_t k) {
   }
   Kernel sum = memory_kernel(KernelKind::row_reduction, Issue::inner, type_, whole_, count_);
   const auto& how = op_.contraction;
-  const double width = how ? static_cast<double>(how->gradients[k])
-                           : count_ / view_.count_of(op_.in[k]);
+  const double width =
+      how ? static_cast<double>(how->gradients[k]) : count_ / view_.count_of(op_.in[k]);
   // Whose elements lie apart: 6.8 ps each of 64 in a row on an H200 where 3.5 are taken by those
   // that lie together (rates/h200/h200-row-sums.json).
   constexpr double kApart = 2;

@@ -50,8 +50,7 @@ Counts counts(const std::string& precision, const std::string& adapted) {
   return sum;
 }
 
-const std::string kBoth =
-    R"(, "target_parameters": ["experts.gate_up_proj", "experts.down_proj"])";
+const std::string kBoth = R"(, "target_parameters": ["experts.gate_up_proj", "experts.down_proj"])";
 
 // Each of the two weights is made twice, as the parametrization is tried where it is registered.
 TEST(AdaptedExperts, AreAddedToAllWeightsTwiceAPass) {

@@ -112,7 +112,7 @@ TEST(KernelInStep, IsStartedAtTheUsualHostsPaceWhereThatIsKnown) {
   rates.host.usual = {"Hopper", 1.25, {}};
   EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * quick);
   EXPECT_DOUBLE_EQ(issue(Issue::library), engine);
-  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);  // C++ starts it
+  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);                   // C++ starts it
   EXPECT_NEAR(issue(Issue::waited) - update, 3 * 0.25 * call, 1e-12);  // beside its kernel
   plan.cluster.gpu.arch = "Ampere";
   EXPECT_DOUBLE_EQ(issue(Issue::linear), quick);
