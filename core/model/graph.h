@@ -134,6 +134,16 @@ enum class InPlace : std::uint8_t {
 /// What an op of kind cache appends to.
 enum class CachePart : std::uint8_t { keys, values };
 
+/// A contraction that is written out: all products, and a sum that alone reads them. Which elements
+/// it adds lie together in a row of so many; 0: rows are added to each other.
+struct WrittenOut {
+  std::int64_t row = 0;                         ///< of the sum
+  std::array<std::int64_t, 2> gradients{0, 0};  ///< of those that make each factor's gradient
+  /// The second factor's columns lie apart, its rows together: it is read across, and so are the
+  /// products with it that are added up for the first factor's gradient.
+  bool turned = false;
+};
+
 struct Op {
   OpKind kind = OpKind::view;
   std::array<ValueId, 3> in{kNone, kNone, kNone};
@@ -202,6 +212,8 @@ struct Op {
   std::int64_t experts = 0;
   /// matmul: added to all experts' weights by a parametrization that peft registers in each pass.
   bool adds_factors = false;
+  /// mul, sum: a contraction's.
+  std::optional<WrittenOut> contraction;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };

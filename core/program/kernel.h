@@ -81,9 +81,9 @@ struct Kernel {
   bool uneven = false;      ///< product: m is the mean of calls whose rows differ
   bool recorded = false;    ///< inside a CUDA graph, which starts it: the host does not
   std::int32_t calls = 1;   ///< alike, one after the other
-  std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  double bytes = 0;     ///< read and written, of one call
-  double elements = 0;  ///< written, or read by a reduction
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;  ///< row_reduction: m short rows
+  double bytes = 0;                             ///< read and written, of one call
+  double elements = 0;                          ///< written, or read by a reduction
 };
 
 /// Multiply-adds count two. Causal attention counts half of its square; its backward pass computes

@@ -135,8 +135,11 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
       const bool turned =
           kernel.kind == KernelKind::strided && multiplies_at(kernel.type, PeakRate::fp8);
       const double slots = turned ? rates.turned_slots : r.slots;
-      one = r.seconds +
-            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * slots / gpu.slots);
+      const double rows = kernel.kind == KernelKind::row_reduction
+                              ? static_cast<double>(kernel.m) * rates.short_row_slots
+                              : 0;
+      one = r.seconds + std::max(kernel.bytes / (share * gpu.memory),
+                                 std::max(kernel.elements * slots, rows) / gpu.slots);
     }
   }
   return rates.slowdown * one * kernel.calls;

@@ -55,6 +55,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   }
   visit("memory.cache_bytes", kernels.cache_bytes);
   visit("memory.turned.slots", kernels.turned_slots);
+  visit("memory.short_row.slots", kernels.short_row_slots);
   visit("memory.in_step", kernels.in_step);
   visit("kernels.gap", kernels.gap);
   for_each_product_rate(kernels.product, visit);

@@ -75,6 +75,7 @@ struct KernelRates {
   double cache_bytes = 40e6;
   /// fp32 FLOPs that pass for an element of one byte whose row and column change places.
   double turned_slots = 461;
+  double short_row_slots = 14740;  ///< the same of a row that one warp adds up
   ProductRates product;
   LibraryProductRates library;
   AttentionRates attention, attention_backward;                       ///< cuDNN's kernel

@@ -21,6 +21,8 @@ bool is_engines(const Kernel& k) {
 /// 132, so that slower memory is used to a larger share. Six profiled steps of an H100 want 1.01
 /// (data/measurements/rates/h100/h100-profiled-steps.json). Inductor's are of an H100.
 double in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates) {
+  // Sums of more than the cache holds find nothing there when they are repeated either.
+  if (k.kind == KernelKind::row_reduction && k.bytes >= rates.cache_bytes) return 1;
   if (k.kind == KernelKind::triton_pointwise || k.kind == KernelKind::triton_reduction)
     return rates.in_step;
   constexpr double kOfEach = 4.8e12 / 132, kLeast = 1.01;

@@ -34,11 +34,18 @@ class ChunkedScan {
   }
   /// F.pad, which copies where there is nothing to pad too.
   ValueId padded(ValueId x) { return make(OpKind::copy, x, of(g_.value(x).extent.per)); }
+  ValueId summed(ValueId a, ValueId b, Extent whole, Extent result, const WrittenOut& how) {
+    const auto part = [&](OpKind kind, ValueId first, ValueId second, Extent extent) {
+      Op op{kind, {first, second, kNone}};
+      op.contraction = how;
+      return g_.op(op, extent);
+    };
+    return part(OpKind::sum, part(OpKind::mul, a, b, whole), kNone, result);
+  }
   /// Σ a·b over a dimension of `width`: the product is made whole.
-  ValueId contracted(ValueId a, ValueId b, Extent result, std::int64_t width) {
-    Extent whole = result;
-    whole.per = checked_mul(result.per, width);
-    return make(OpKind::sum, make(OpKind::mul, a, whole, b), result);
+  ValueId contracted(ValueId a, ValueId b, Extent result, std::int64_t width,
+                     const WrittenOut& how) {
+    return summed(a, b, with_per(result, checked_mul(result.per, width)), result, how);
   }
   ValueId segment_sum(ValueId x, Extent square, std::int64_t side);
   Chunked discretize(const ScanInputs& in, ValueId dt);
@@ -90,9 +97,11 @@ ChunkedScan::Chunked ChunkedScan::discretize(const ScanInputs& in, ValueId dt) {
 ValueId ChunkedScan::within_chunks(const Chunked& c) {
   const Extent square = of(s_.heads * s_.chunk);
   const ValueId decays = segment_sum(c.decay, square, s_.chunk);
-  const ValueId products = contracted(c.c, c.b, square, s_.state);
-  const ValueId weights = contracted(products, decays, square, 1);
-  const ValueId y = contracted(weights, c.x, of(s_.inner), s_.chunk);
+  const ValueId products = contracted(c.c, c.b, square, s_.state, {.row = s_.state});
+  const ValueId weights = contracted(products, decays, square, 1, {});
+  // x is what a convolution over tokens made: a head's column of all tokens lies together.
+  const ValueId y = contracted(weights, c.x, of(s_.inner), s_.chunk,
+                               {.gradients = {s_.head_dim(), 0}, .turned = true});
   for (const ValueId v : {decays, products, weights, y}) name(v);
   return y;
 }
@@ -102,7 +111,8 @@ ValueId ChunkedScan::states_before_chunks(const Chunked& c) {
   const std::int64_t state = checked_mul(s_.inner, s_.state);
   const ValueId left = g_.map(OpKind::exponential, g_.map(OpKind::scalar, c.sum));
   const ValueId keys = g_.map(OpKind::mul, c.b, left);
-  const ValueId added = contracted(keys, c.x, of(state, Scale::chunks), s_.chunk);
+  const ValueId added =
+      contracted(keys, c.x, of(state, Scale::chunks), s_.chunk, {.gradients = {0, s_.state}});
   const ValueId first = g_.op({OpKind::copy, {added, kNone, kNone}}, {state, Scale::batch});
   const ValueId states = make(OpKind::cat, first, of(state, Scale::chunk_ends), added);
   const ValueId ends = make(OpKind::copy, c.sum, of(s_.heads, Scale::chunk_ends));
@@ -117,8 +127,12 @@ ValueId ChunkedScan::through_states(const Chunked& c, ValueId states) {
   const ValueId decays = g_.map(OpKind::exponential, c.sum);
   const ValueId before = g_.view(states, of(g_.value(states).extent.per, Scale::chunks));
   // This product has a name: it lives until the function returns.
-  const ValueId products = make(OpKind::mul, c.c, of(checked_mul(s_.inner, s_.state)), before);
-  const ValueId y = g_.map(OpKind::mul, make(OpKind::sum, products, of(s_.inner)), decays);
+  const WrittenOut how{.row = s_.state};
+  Op multiply{OpKind::mul, {c.c, before, kNone}}, add{OpKind::sum};
+  multiply.contraction = add.contraction = how;
+  const ValueId products = g_.op(multiply, of(checked_mul(s_.inner, s_.state)));
+  add.in[0] = products;
+  const ValueId y = g_.map(OpKind::mul, g_.op(add, of(s_.inner)), decays);
   for (const ValueId v : {decays, products, y}) name(v);
   return y;
 }

@@ -13,11 +13,13 @@ namespace {
 /// many turns of a loop, without the products that are counted beside them.
 constexpr std::int32_t kCallsOfWrapper = 66;
 
-/// baddbmm copies what it adds to into its result, and the product reads it there.
+/// baddbmm copies what it adds to into its result, a copy of all bytes in their order, and the
+/// product reads it there.
 KernelList sum_kernels(const GraphView& view, const Op& op, DType type) {
   KernelList list;
   const double bytes = 2 * view.moved(op.out, type);
-  list.add(memory_kernel(KernelKind::strided, Issue::python, type, bytes, view.count_of(op.out)));
+  list.add(
+      memory_kernel(KernelKind::elementwise, Issue::python, type, bytes, view.count_of(op.out)));
   Kernel product = batched_product_kernel(view, op, type);
   product.issue = Issue::nested;
   product.adds = true;

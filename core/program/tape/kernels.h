@@ -13,6 +13,20 @@ namespace shardplan::tape {
 constexpr KernelKind cast_kind(DType from, DType to) {
   return size_of(to) > size_of(from) ? KernelKind::strided : KernelKind::elementwise;
 }
+/// Rows of `elements` that are each added up by a warp, which takes as long for 256 as for 32 of
+/// them (aten/src/ATen/native/cuda/Reduce.cuh); 0: they are long, and what moves is what counts, or
+/// so short that a warp has several.
+inline std::int64_t short_rows(double elements, double width) {
+  constexpr double kWarp = 32, kLong = 512;
+  return width < kWarp || width > kLong ? 0 : static_cast<std::int64_t>(elements / width);
+}
+/// Whether a contraction's second factor lies in the order of tokens. Padding that fills up the
+/// chunks of a single sequence copies it to the order of columns, of several it keeps it.
+inline bool is_turned(const GraphView& view, const Op& op) {
+  const Sizes& sizes = view.sizes();
+  return op.contraction && op.contraction->turned &&
+         (sizes.batch > 1 || sizes.sequence % view.extent_of(op.out).chunk == 0);
+}
 Kernel cast_kernel(const GraphView& view, Extent extent, DType from, DType to, Issue issue);
 /// Of a whole weight, as autocast makes it.
 Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to);

@@ -1,6 +1,7 @@
 // What a step starts for experts whose weights peft adapts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "json/document.h"
@@ -16,6 +17,7 @@ struct Counts {
   std::int64_t waits = 0;  ///< of the host
   std::int64_t sums = 0;   ///< products that are added to weights
   std::int64_t alone = 0;  ///< products of one expert
+  std::int64_t lean = 0;   ///< products of all experts with a result as narrow as the rank
 };
 
 /// A step of a block of Qwen3 with four experts.
@@ -42,18 +44,24 @@ Counts counts(const std::string& precision, const std::string& adapted) {
       if (k.kind != KernelKind::product) return;
       if (k.adds) sum.sums += times * k.calls;
       if (k.issue == Issue::inner && k.calls == 4) sum.alone += times * k.calls;
+      if (k.batch == 4 && std::min(k.m, k.n) <= 16) sum.lean += times * k.calls;
     });
   });
   return sum;
 }
 
-const std::string kBoth =
-    R"(, "target_parameters": ["experts.gate_up_proj", "experts.down_proj"])";
+const std::string kBoth = R"(, "target_parameters": ["experts.gate_up_proj", "experts.down_proj"])";
 
 // Each of the two weights is made twice, as the parametrization is tried where it is registered.
 TEST(AdaptedExperts, AreAddedToAllWeightsTwiceAPass) {
   EXPECT_EQ(counts("bf16-pure", kBoth).sums, 2 * 2);
   EXPECT_EQ(counts("bf16-pure", "").sums, 0);
+}
+
+// What is added is as large as the weight; the gradients of its two factors are as narrow as they.
+TEST(AdaptedExperts, HaveGradientsOfNarrowFactors) {
+  EXPECT_EQ(counts("bf16-pure", kBoth).lean, 2 * 2);
+  EXPECT_EQ(counts("bf16-pure", "").lean, 0);
 }
 
 // Autocast leaves fp32 weights as they are, which PyTorch's grouped kernel does not take: a product

@@ -5,6 +5,7 @@
 
 #include "support/plan_testing.h"
 #include "timing/kernel_time.h"
+#include "timing/product_time.h"
 #include "timing/timed_kernel.h"
 
 namespace shardplan::fp32_products_test {
@@ -49,6 +50,18 @@ TEST(Fp32Products, WhoseRowsDifferFillHalfOfTheirLastTile) {
   const double even = seconds(p, plan);
   p.uneven = true;
   EXPECT_GT(seconds(p, plan), 1.02 * even);
+}
+
+// Multiplied over few columns, each tile is done before it reads and writes the result.
+TEST(Products, ThatAreAddedToWhatIsThereMoveItBehindTheirTiles) {
+  const Plan plan = plan_of_gpu();
+  for (const DType type : {DType::f32, DType::bf16}) {
+    Kernel p = product(12800, 12800, 32), apart = p;
+    p.type = apart.type = type;
+    p.adds = true;
+    const double moved = product_bytes(p) / (KernelRates{}.product.memory * 1e13);
+    EXPECT_GT(seconds(p, plan), seconds(apart, plan) + 0.8 * moved);
+  }
 }
 
 }  // namespace

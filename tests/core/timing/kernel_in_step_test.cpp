@@ -69,6 +69,26 @@ TEST(KernelInStep, ReachesMoreOfAMemoryThatIsSlowerForEachMultiprocessor) {
   EXPECT_NEAR(over(inductors), rates.kernels.in_step - 1, 1e-12);
 }
 
+// The repeated call finds nothing in the cache either.
+TEST(KernelInStep, IsNoLongerForSumsOfMoreThanTheCacheHolds) {
+  const Plan plan = plan_of_round_gpu();
+  const KernelRates rates;
+  Kernel sums = kernel(KernelKind::row_reduction, Issue::python);
+  EXPECT_NEAR(more(sums, plan), 3 * rates.gap, 1e-12);
+  sums.bytes = rates.cache_bytes / 2;
+  EXPECT_GT(more(sums, plan), 4 * rates.gap);
+}
+
+// A warp adds up a row of 64 as long as one of 256.
+TEST(KernelInStep, AddsUpShortRowsOneByOne) {
+  const GpuPeaks peaks = peaks_of(plan_of_round_gpu().cluster.gpu, DType::bf16);
+  Kernel sums = kernel(KernelKind::row_reduction, Issue::python);
+  sums.m = 0;
+  const double moved = kernel_seconds(sums, peaks, {});
+  sums.m = 10'000'000;
+  EXPECT_GT(kernel_seconds(sums, peaks, {}), 5 * moved);
+}
+
 TEST(KernelInStep, IsOneByOneInRatesOfOurEngineAndOfLists) {
   const Plan plan = plan_of_round_gpu();
   EXPECT_EQ(more(kernel(KernelKind::elementwise, Issue::launch), plan), 0);
@@ -92,7 +112,7 @@ TEST(KernelInStep, IsStartedAtTheUsualHostsPaceWhereThatIsKnown) {
   rates.host.usual = {"Hopper", 1.25, {}};
   EXPECT_DOUBLE_EQ(issue(Issue::linear), 1.25 * quick);
   EXPECT_DOUBLE_EQ(issue(Issue::library), engine);
-  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);  // C++ starts it
+  EXPECT_LT(issue(Issue::linear_node), 1.25 * node);                   // C++ starts it
   EXPECT_NEAR(issue(Issue::waited) - update, 3 * 0.25 * call, 1e-12);  // beside its kernel
   plan.cluster.gpu.arch = "Ampere";
   EXPECT_DOUBLE_EQ(issue(Issue::linear), quick);
