@@ -195,6 +195,14 @@ std::int64_t believed_room(const Model& model, const Plan& plan, const Regime& r
   return checked_mul(2, checked_mul(logits, size_of(regime.compute)));
 }
 
+bool has_rotary(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
+    const std::vector<Op>& ops = s.graph.ops();
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const Op& op) { return op.kind == OpKind::rotary; });
+  });
+}
+
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
                        const Regime& regime, const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
@@ -209,7 +217,13 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.offloading = plan.activation_offloading;
   options.last_segment = &segment == &model.segments.back();
   const bool late = framework.makes_workspace_late(plan) && plan.trainer->starts_cold;
-  if (options.last_segment && late) options.workspace = cublas_workspace(plan.cluster.gpu);
+  // A CUDA graph's is its pool's.
+  const std::int64_t workspace =
+      late && !plan.records_graphs() ? cublas_workspace(plan.cluster.gpu) : 0;
+  if (options.last_segment) options.workspace = workspace;
+  if (plan.compiles_whole()) options.forward_workspace = workspace;
+  options.begins_model = &segment == &model.segments.front();
+  options.multiplies_angles = has_rotary(model);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.l2_cache_bytes = plan.cluster.gpu.l2_cache_bytes.value_or(0);
   const Gpu& gpu = plan.cluster.gpu;
