@@ -10,7 +10,6 @@
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
-#include "simulator/reserved.h"
 
 namespace shardplan::first_products_test {
 namespace {
@@ -63,7 +62,7 @@ TEST(FirstProducts, AskForAWorkspaceInEachPass) {
 
 TEST(FirstProducts, OfCudaGraphsHaveTheirWorkspacesFromTheBeginning) {
   const std::string order =
-      order_of(lowered("32000", std::string(R"("compile": "reduce-overhead", )") + kAll));
+      order_of(lowered("32000", std::string(R"("compile": {"mode": "reduce-overhead"}, )") + kAll));
   EXPECT_EQ(order.find('w'), std::string::npos) << order;
 }
 
@@ -80,18 +79,6 @@ TEST(FirstProducts, OfAHeadInAGraphOfItsOwnAreTriedBehindTheBlocks) {
       lowered("32001", std::string(R"("compile": true, "checkpointing": "full", )") + kAdapters));
   EXPECT_EQ(order.substr(0, 3), "|kw") << order;
   EXPECT_NE(order.find('p'), std::string::npos) << order;
-}
-
-// A workspace less is reserved than where both are there from the beginning.
-TEST(FirstProducts, WorkspacesLieInWhatTrialsLeave) {
-  const Program program = lowered("32000", std::string(R"("compile": true, )") + kAll);
-  Program early = program;
-  for (EventsOfOneStep& once : early.once) once.workspace = 0;
-  std::erase_if(early.events, [&](const Event& e) {
-    return e.kind == Event::Kind::once &&
-           program.once[static_cast<std::size_t>(e.count)].workspace > 0;
-  });
-  EXPECT_LT(simulate_reserved(program).reserved, simulate_reserved(early).reserved);
 }
 
 // The two projections, their adapters' products and what is made of all: what an adapter reads in
