@@ -78,6 +78,9 @@ struct Node {
   bool realized = false;            ///< pointwise, and has a buffer of its own
   /// pointwise: adds a mask that is made for each element, of positions that are looked up.
   bool masked_by_positions = false;
+  /// pointwise, realized: it lies head by head, and what reads it goes along rows of all heads, in
+  /// other kernels (torch/_inductor/codegen/simd.py, is_compatible).
+  bool turned = false;
   bool by_columns = false;          ///< pointwise: scaled by its column (trace_narrow.cpp)
   /// reduction: of columns or of all, which takes two kernels; what reads it is in none of them
   /// (torch/_inductor/ir.py, Reduction.create_multilayer).

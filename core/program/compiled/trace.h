@@ -127,6 +127,7 @@ class Trace {
   void math_attention_backward(std::size_t i, NodeId g);
   void norm_backward(std::size_t i, NodeId g);
   void softmax_backward(std::size_t i, NodeId g);
+  bool lies_by_heads(NodeId g, std::int64_t width) const;
   void mul_backward(std::size_t i, NodeId g);
   void spread_backward(std::size_t i, NodeId g);
   void kernel_backward(std::size_t i, NodeId g);

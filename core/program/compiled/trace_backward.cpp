@@ -106,8 +106,25 @@ NodeId Trace::summed_to(NodeId g, std::int64_t elements, DType type) {
   return add(NodeKind::reduction, {g}, elements, type);
 }
 
+/// Whether it follows element by element from what attention makes, head by head, and heads are not
+/// `width` wide.
+bool Trace::lies_by_heads(NodeId g, std::int64_t width) const {
+  const Node& node = graph.at(g);
+  if (node.kind == NodeKind::attention) {
+    const Op& op = view_.graph().ops()[static_cast<std::size_t>(node.op)];
+    return count(op.in[0]) != checked_mul(width, elements(op.side, view_.sizes()));
+  }
+  if (node.kind != NodeKind::pointwise || !node.backward) return false;
+  return std::any_of(node.in.begin(), node.in.begin() + static_cast<std::ptrdiff_t>(node.inputs),
+                     [&](NodeId in) { return lies_by_heads(in, width); });
+}
+
 void Trace::mul_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
+  for (const ValueId in : {op.in[0], op.in[1]}) {
+    if (in == kNone || view_.extent_of(in).scale != Scale::one) continue;
+    if (lies_by_heads(g, count(in))) graph.at(g).realized = graph.at(g).turned = true;
+  }
   for (std::size_t k = 0; k < 2; ++k) {
     if (op.in[k] == kNone || !view_.state(op.in[k]).needs_grad) continue;
     const NodeId other = reads_[i][1 - k];

@@ -91,7 +91,7 @@ std::int64_t UnitBuilder::span_of(NodeId id) const {
 
 /// What reads it waits for the whole kernel.
 bool takes_all(const Node& node) {
-  return node.across || node.kind == NodeKind::scatter;
+  return node.across || node.turned || node.kind == NodeKind::scatter;
 }
 
 /// Of two that have a tensor in common. Statistics of rows are part of the kernel that goes over
