@@ -107,6 +107,7 @@ Parameter ModelBuilder::make_parameter(ModuleId module, std::string name,
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
   p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
+  p.derived_linear = p.quantizable && derived_linears_;
   store_as(p, weights);
   if (options_.lora && options_.lora->base_of_experts && !adapter && kind == ParameterKind::expert)
     p.stored = weights;

@@ -137,6 +137,8 @@ class ModelBuilder {
   void freeze(ParameterId parameter);
   /// No nn.Linear has this weight (Parameter::no_linear).
   void set_no_linear(ParameterId weight);
+  /// Linears from here on are of a class of the model's own (Parameter::derived_linear).
+  void set_derived_linears(bool derived) { derived_linears_ = derived; }
   /// Whether what is registered from here on trains, if anything of the network does.
   void set_trains(bool trains) { trains_ = trains; }
   bool trains() const { return trains_; }
@@ -196,6 +198,7 @@ class ModelBuilder {
   std::int64_t repeat_ = 1;
   std::int64_t start_ = 0;
   bool trains_ = true, like_blocks_ = false;
+  bool derived_linears_ = false;
   std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
   std::vector<std::pair<ParameterId, LoraModules>> adapted_;  ///< tensors with adapters
   std::map<std::string, LoraModules> joint_;  ///< of joint linears, by their whole name

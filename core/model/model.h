@@ -28,6 +28,9 @@ struct Parameter {
   Quantization stored = Quantization::none;  ///< in fewer bits
   /// But the weight of no nn.Linear: bitsandbytes, which replaces those, leaves it as it is.
   bool no_linear = false;
+  /// Of a class derived from nn.Linear, which peft adapts and transformers 5 leaves in wide types
+  /// (integrations/bitsandbytes.py: type(module) is nn.Linear).
+  bool derived_linear = false;
 
   bool quantized() const { return stored != Quantization::none; }
   /// Copied to the type of products for each use (QLoRA).
@@ -140,8 +143,8 @@ struct ModelFacts {
   /// The loop over layers asks a tensor's value, at which Dynamo breaks the graph: it runs eagerly,
   /// and each layer is a graph of its own (torch/_dynamo/symbolic_convert.py).
   bool breaks_between_layers = false;
-  /// Embeddings are a module with a forward of its own, such as BertEmbeddings: its caller is another
-  /// frame, and another graph where Dynamo breaks between the table and what follows it.
+  /// Embeddings are a module with a forward of its own, such as BertEmbeddings: its caller is
+  /// another frame, and another graph where Dynamo breaks between the table and what follows it.
   bool embeds_in_module = false;
   std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
 };

@@ -9,7 +9,8 @@ namespace shardplan {
 /// Where the parameter can be: bitsandbytes leaves the head, and embeddings and most routers are no
 /// linear layers.
 inline void store_as(Parameter& p, Quantization format) {
-  const bool can = p.quantizable && !p.no_linear && !format_of(format).of_experts;
+  const bool linear = !p.no_linear && !p.derived_linear;
+  const bool can = p.quantizable && linear && !format_of(format).of_experts;
   p.stored = can ? format : Quantization::none;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "frameworks/registry.h"
 #include "lowering/stored_weights.h"
@@ -29,6 +31,7 @@ class QuantizedBase {
       about_loading();
       about_nodes();
     }
+    if (lora.base != Quantization::none) about_classes();
     if (format_of(lora.base).casts_inputs) about_inputs();
     return std::move(found_);
   }
@@ -83,6 +86,15 @@ class QuantizedBase {
          "under "
          "FSDP1: a published 70B run of two GPUs took 11 % more than is said of it, 32 % more with "
          "its shards on the host");
+  }
+
+  void about_classes() {
+    if (!std::ranges::any_of(model_.parameters, &Parameter::derived_linear)) return;
+    warn(
+        kQuantization,
+        fmt::format("transformers 5 quantizes no linear layer of '{}', whose class is derived from "
+                    "nn.Linear: weights stay as wide as those that are not quantized",
+                    model_.facts.model_type));
   }
 
   /// Bytes of everything, before it is divided.

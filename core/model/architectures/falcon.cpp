@@ -173,7 +173,9 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
                .key_value_heads = c.kv_heads,
                .cached_copies = c.grouped ? c.heads / c.kv_heads : 1};
   const auto tokens = m.embedding("transformer.word_embeddings", c.vocab, c.hidden);
+  m.set_derived_linears(true);  // FalconLinear
   FalconLayer l = register_falcon_layers(m, c);
+  m.set_derived_linears(false);
   l.activation = read_activation(config, "activation", "gelu");
   l.kind = options.attention;
   const auto norm = m.layer_norm("transformer.ln_f", c.hidden);

@@ -81,7 +81,7 @@ struct Node {
   /// pointwise, realized: it lies head by head, and what reads it goes along rows of all heads, in
   /// other kernels (torch/_inductor/codegen/simd.py, is_compatible).
   bool turned = false;
-  bool by_columns = false;          ///< pointwise: scaled by its column (trace_narrow.cpp)
+  bool by_columns = false;  ///< pointwise: scaled by its column (trace_narrow.cpp)
   /// reduction: of columns or of all, which takes two kernels; what reads it is in none of them
   /// (torch/_inductor/ir.py, Reduction.create_multilayer).
   bool across = false;

@@ -133,6 +133,17 @@ TEST(Job, PreparesOnlyAQuantizedBase) {
   EXPECT_EQ(engine.diagnostics.size(), 1U);
 }
 
+// Its linears are of a class of its own, which transformers 5 passes over and peft adapts.
+TEST(Job, QuantizesNoLinearOfFalcon) {
+  const Job falcon = job(R"({"model": {"model_type": "falcon", "hidden_size": 256,
+      "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 1000},
+      "framework": {"name": "ddp"}, "workload": {"method": "lora", "lora":
+      {"targets": ["all-linear"], "quantization": "nf4"}}})");
+  for (const Parameter& p : falcon.model.parameters) EXPECT_FALSE(p.quantized()) << p.name;
+  EXPECT_GT(falcon.model.trainable_count(), 0);
+  EXPECT_EQ(falcon.diagnostics.at(0).key, "workload.lora.quantization");
+}
+
 /// What a program casts cannot be seen: with HF Trainer the larger is assumed, and said.
 TEST(Job, OffloadedParametersOfATrainerAreTakenForFp32) {
   const auto host = [](const std::string& trainer, const std::string& more = "") {
