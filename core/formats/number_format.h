@@ -53,6 +53,9 @@ struct NumberFormat {
   std::int64_t pads_inputs = 1;       ///< engines' kernels store a multiple of so many inputs
   std::string_view words;             ///< "nf4 weights"
   std::string_view spoken = {};       ///< other words that people type, blanks between
+
+  /// Weights of modules that bitsandbytes puts in the place of linears.
+  bool by_bitsandbytes() const { return widened || casts_inputs; }
 };
 
 /// Bytes of the elements, then of each part, for a tensor of `rows` (its first dimension) with

@@ -239,7 +239,7 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
   m.weight = add_parameter(m.module, base + ".weight", {out, in}, ParameterKind::linear);
   const Parameter& weight = model_.parameters[static_cast<std::size_t>(m.weight)];
   m.widened = weight.widened();
-  m.by_bitsandbytes = weight.widened() || format_of(weight.stored).casts_inputs;
+  m.by_bitsandbytes = format_of(weight.stored).by_bitsandbytes();
   if (bias) m.bias = add_parameter(m.module, base + ".bias", {out}, ParameterKind::bias);
   if (!adapted) return m;
   if (options_.lora->rotation_block > 0) {

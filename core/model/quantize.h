@@ -9,8 +9,9 @@ namespace shardplan {
 /// Where the parameter can be: bitsandbytes leaves the head, and embeddings and most routers are no
 /// linear layers.
 inline void store_as(Parameter& p, Quantization format) {
-  const bool linear = !p.no_linear && !p.derived_linear;
-  const bool can = p.quantizable && linear && !format_of(format).of_experts;
+  const NumberFormat& f = format_of(format);
+  const bool linear = !p.no_linear && !(p.derived_linear && f.by_bitsandbytes());
+  const bool can = p.quantizable && linear && !f.of_experts;
   p.stored = can ? format : Quantization::none;
 }
 

@@ -19,13 +19,12 @@ struct ProductSize {
   std::int64_t rows, summed, columns;
 };
 
-/// Whether longer rows may be the faster ones. Both ways are timed where arithmetic limits the
-/// product by half of `balance` (pad_mm.py, is_mm_compute_bound), the FLOP a byte that the GPU can
-/// do. Below the whole of it memory does, and copying an operand moves more bytes than the product:
-/// so a run of ELECTRA says, whose head is 128 wide. The larger need is that of longer rows.
+/// Whether both ways are timed, of which the faster is taken: where arithmetic limits the product
+/// (pad_mm.py, is_mm_compute_bound). The larger need is that of longer rows. `balance`: FLOP a byte
+/// that the GPU can do.
 inline bool may_be_padded(const ProductSize& p, double balance) {
   const auto inverse = [](std::int64_t n) { return 1 / static_cast<double>(n); };
-  return 1 / (inverse(p.rows) + inverse(p.summed) + inverse(p.columns)) > balance;
+  return 1 / (inverse(p.rows) + inverse(p.summed) + inverse(p.columns)) > balance / 2;
 }
 
 /// Whether both products that read a gradient of such rows take a copy with longer ones: of a
