@@ -16,14 +16,8 @@ std::int64_t cublas_workspace(const Gpu& gpu);
 /// The forward thread's and autograd's.
 std::int64_t cublas_workspaces(const Gpu& gpu);
 void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
-/// How many of them the first passes of `run` make, each thread's first product
-/// (FrameworkTraits::makes_workspace_late).
-std::int64_t late_workspaces(const ModelRun& run);
-inline bool makes_workspace_late(const ModelRun& run) {
-  return late_workspaces(run) > 0;
-}
 /// Takes them out of `build`: the step's first product asks for them, and they may lie in what
-/// building left cached. Those of a thread come with its own first product, where `run` says so.
+/// building left cached. Autograd's comes with its own first product, where `run` says so.
 void make_workspaces_in_first_step(ProgramBuilder& b, std::vector<Event>& build,
                                    const ModelRun& run);
 

@@ -195,20 +195,6 @@ std::int64_t believed_room(const Model& model, const Plan& plan, const Regime& r
   return checked_mul(2, checked_mul(logits, size_of(regime.compute)));
 }
 
-/// Whether angles of positions are multiplied, of which all layers share the cosines.
-bool multiplies_angles(const Model& model) {
-  return std::any_of(model.shared.begin(), model.shared.end(),
-                     [](const Shared& shared) { return shared.name == "cos"; });
-}
-
-/// What a compiled pass's first product asks for. A CUDA graph's is its pool's; of graphs that
-/// break between layers there is no history, and records are met without.
-std::int64_t late_workspace(const Model& model, const Plan& plan) {
-  const bool late = traits_of(plan).makes_workspace_late(plan) && plan.trainer->starts_cold;
-  const bool apart = plan.compiles_whole() && model.facts.breaks_between_layers;
-  return late && !plan.records_graphs() && !apart ? cublas_workspace(plan.cluster.gpu) : 0;
-}
-
 TapeOptions options_of(const Model& model, const Segment& segment, const Plan& plan,
                        const Regime& regime, const Incoming& in) {
   const FrameworkTraits& framework = traits_of(plan);
@@ -222,11 +208,8 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.tiles = tiles_of(segment, plan);
   options.offloading = plan.activation_offloading;
   options.last_segment = &segment == &model.segments.back();
-  const std::int64_t workspace = late_workspace(model, plan);
-  if (options.last_segment) options.workspace = workspace;
-  if (plan.compiles_whole()) options.forward_workspace = workspace;
-  options.begins_model = &segment == &model.segments.front();
-  options.multiplies_angles = multiplies_angles(model);
+  const bool late = framework.makes_workspace_late(plan) && plan.trainer->starts_cold;
+  if (options.last_segment && late) options.workspace = cublas_workspace(plan.cluster.gpu);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.l2_cache_bytes = plan.cluster.gpu.l2_cache_bytes.value_or(0);
   const Gpu& gpu = plan.cluster.gpu;

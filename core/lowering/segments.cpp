@@ -220,16 +220,17 @@ std::int64_t brought_bytes(const Model& model, const Sizes& sizes) {
 }
 
 /// The last segment comes first.
-void find_trials(ModelRun& run) {
+std::vector<Event> compiler_trials(const ModelRun& run) {
+  std::vector<Event> trials;
   for (auto s = run.segments.rbegin(); s != run.segments.rend(); ++s)
     for (const TapeEvent& e : s->forward.trials) {
       Event block;
       block.kind = e.kind == TapeEvent::Kind::alloc ? Event::Kind::alloc : Event::Kind::free;
       block.category = e.category;
       block.bytes = e.bytes;
-      run.trials.push_back(block);
+      trials.push_back(block);
     }
-  run.trials_late = !run.segments.empty() && run.segments.back().forward.trials_late;
+  return trials;
 }
 
 /// Whether what a segment hands on is read by the first of all blocks, which is computed again.
@@ -313,7 +314,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_kept.assign(run.shared_kept.size(), true);
   }
   find_users(model, run);
-  find_trials(run);
+  run.trials = compiler_trials(run);
   return run;
 }
 
@@ -322,6 +323,14 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i)
     all.push_back({i, run.segments[i].segment->repeat});
   return all;
+}
+
+bool makes_workspace_late(const ModelRun& run) {
+  const auto makes = [](const TapeEvent& e) { return e.kind == TapeEvent::Kind::workspace; };
+  return std::any_of(run.segments.begin(), run.segments.end(), [&](const SegmentRun& s) {
+    const std::vector<TapeEvent>& events = s.backward.backward;
+    return std::any_of(events.begin(), events.end(), makes);
+  });
 }
 
 double model_flops(const ModelRun& run, const Plan& plan) {

@@ -65,13 +65,15 @@ struct ModelRun {
   /// What eager embeddings hand to recorded graphs, which hold it until the next step's is there.
   std::int64_t held_over = 0;
   std::vector<Event> trials;  ///< of the compiler, before the first step
-  bool trials_late = false;   ///< but in front of its last segment (TapeRun::trials_late)
   std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
 /// those of the pass over the prompt.
 ModelRun run_segments(const Model& model, const Plan& plan);
+
+/// Its first backward pass makes autograd's workspace (FrameworkTraits::makes_workspace_late).
+bool makes_workspace_late(const ModelRun& run);
 
 /// FLOPs of one step of `plan` without recomputation.
 double model_flops(const ModelRun& run, const Plan& plan);
@@ -206,7 +208,7 @@ void emit_aside(ProgramBuilder& b, const TapeEvent& e, std::vector<TailedFree>& 
   before();
   if (e.kind == TapeEvent::Kind::drain) return drain(b, pending, e.id);
   if (e.kind == TapeEvent::Kind::timed) return b.times_kernel(e.id, e.bytes);
-  b.makes_workspace(static_cast<WorkspaceOf>(e.id), e.bytes);
+  b.makes_workspace(e.bytes);
 }
 
 /// `pending`: what passes before it have left, and then what it leaves.
@@ -364,7 +366,6 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const SegmentRepeat& repeat = repeats[k];
     if (repeat.count == 0) continue;
     const SegmentRun& s = run.segments[repeat.segment];
-    if (s.forward.trials_late) b.try_products(run.trials);
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     detail::begin_recording(b, run);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {

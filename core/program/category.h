@@ -39,10 +39,4 @@ constexpr std::string_view name_of(Category c) {
   return kCategoryNames[index_of(c)];
 }
 
-/// A thread that multiplies, whose library asks for a workspace.
-enum class WorkspaceOf : std::uint8_t {
-  caller,    ///< of forward passes
-  autograd,  ///< of backward passes
-};
-
 }  // namespace shardplan

@@ -120,20 +120,12 @@ void ProgramBuilder::times_kernel(std::int32_t id, std::int64_t bytes) {
   program_.once.back().first_time = true;
 }
 
-void ProgramBuilder::try_products(const std::vector<Event>& trials) {
-  if (trials.empty() || std::exchange(tried_, true)) return;
-  in_first_step(trials);
-  program_.once.back().first_time = true;
-}
-
-void ProgramBuilder::makes_workspace(WorkspaceOf thread, std::int64_t bytes) {
-  if (!multiplied_.insert(thread).second) return;
+void ProgramBuilder::makes_workspace(std::int64_t bytes) {
   Event e;
   e.category = Category::workspace;
   e.bytes = bytes;
   in_first_step({e});
   program_.once.back().workspace = bytes;
-  program_.once.back().first_time = true;
 }
 
 void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream pool) {

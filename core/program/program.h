@@ -269,15 +269,12 @@ class ProgramBuilder {
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
   void once(std::int64_t step, std::vector<Event> events, Chance chance = Chance::none);
-  /// Here the first step makes one of the residents that are workspaces of so many bytes, if the
-  /// thread has none yet.
-  void makes_workspace(WorkspaceOf thread, std::int64_t bytes);
+  /// Here the first step makes one of the residents that are workspaces of so many bytes.
+  void makes_workspace(std::int64_t bytes);
   /// Here the first step does what `events` list; nothing of it stays.
   void in_first_step(std::vector<Event> events);
   /// The first time that kernel `id` is met, a block of so many bytes comes and goes.
   void times_kernel(std::int32_t id, std::int64_t bytes);
-  /// Where this first stands, the first step does what `trials` list; nothing of it stays.
-  void try_products(const std::vector<Event>& trials);
   void add(const Event& event) { program_.events.push_back(event); }
   /// The allocation or free that was added last is none of the steps' before that one.
   void from_step(std::int32_t step) { program_.events.back().first_step = step; }
@@ -327,9 +324,7 @@ class ProgramBuilder {
 
  private:
   Program& program_;
-  std::set<std::int32_t> timed_;      ///< kernels
-  bool tried_ = false;                ///< products
-  std::set<WorkspaceOf> multiplied_;  ///< threads
+  std::set<std::int32_t> timed_;  ///< kernels
 };
 
 }  // namespace shardplan

@@ -64,8 +64,7 @@ struct TapeEvent {
     copies_follow,    ///< copies asked for from here on wait for what the GPU was given
     host_waits,       ///< the host reads a result: it goes on when the GPU has done all so far
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
-    /// In the first step alone thread `id`, a WorkspaceOf, asks for its library's `bytes`.
-    workspace,
+    workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
     /// Where it first stands, the compiler times kernel `id` and clears a cache with `bytes`.
     timed,
   };
@@ -149,8 +148,7 @@ struct TapeRun {
   TapeRows forward_rows, backward_rows;
   /// Allocations and frees of a compiler before the first step.
   std::vector<TapeEvent> trials;
-  bool trials_late = false;  ///< its graph is compiled when what is in front of it has run
-  double model_flops = 0;    ///< of both passes, what is computed again left out
+  double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
   /// infer: what the model's forward has names for (Graph::name_in_model), to be freed when it
   /// returns; and whether the chained output is one of them.
@@ -225,12 +223,6 @@ struct TapeOptions {
   bool takes_sums = false;
   /// What the first product of the backward pass makes the library of products ask for.
   std::int64_t workspace = 0;
-  /// Compiled: the same of the forward pass, within which that lies in what trials of kernels left.
-  std::int64_t forward_workspace = 0;
-  /// Compiled: what embeds the tokens; the mask's kernels are in front of it.
-  bool begins_model = false;
-  /// Compiled: a product makes the angles of rotary tables in front of the embeddings.
-  bool multiplies_angles = false;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;
   /// By Model::shared, whether it needs a gradient; nullptr: as the model says.

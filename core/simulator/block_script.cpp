@@ -111,32 +111,26 @@ class ScriptWriter {
            resident.count > 1;
   }
 
-  /// Those of libraries that the first step makes; without any, none of so many bytes.
-  Event late_workspaces() const {
-    Event late;
+  /// Of a library, which the first step makes; 0: none.
+  std::int64_t late_workspace() const {
     for (const EventsOfOneStep& once : program_.once)
       for (const Event& e : program_.resident)
-        if (is_late(e, once.workspace)) late = e;
-    late.count = std::count_if(program_.once.begin(), program_.once.end(), [&](const auto& once) {
-      return once.workspace > 0 && once.workspace == late.bytes;
-    });
-    return late;
+        if (is_late(e, once.workspace)) return e.bytes;
+    return 0;
   }
 
   void write_build() {
     const bool says = !program_.build.empty();
     const std::array<bool, kCategoryCount> lazy = lazy_categories();
     std::vector<Event> built;
-    const Event late = late_workspaces();
-    late_ = late.count;
-    bool taken = late_ == 0;
+    late_ = late_workspace();
+    std::int64_t late = late_;
     for (const Event& e : says ? program_.build : program_.resident) {
       if (!says && lazy[index_of(e.category)]) continue;
       built.push_back(e);
-      if (!taken && is_late(e, late.bytes)) {
-        late_ = std::min(late_, e.count);
-        built.back().count -= late_;
-        taken = true;
+      if (is_late(e, late)) {
+        --built.back().count;
+        late = 0;
       }
     }
     write_list(built);
@@ -181,7 +175,7 @@ class ScriptWriter {
           break;
         case Event::Kind::once: {
           const EventsOfOneStep& once = program_.once[static_cast<std::size_t>(e.count)];
-          if (once.workspace > 0 && late_-- <= 0) break;
+          if (once.workspace > 0 && std::exchange(late_, 0) == 0) break;
           const bool chance = once.chance != Chance::none;
           const std::size_t there =
               chance ? add(Kind::by_chance, 0, static_cast<std::int64_t>(once.chance)) : 0;
@@ -226,7 +220,7 @@ class ScriptWriter {
   const Program& program_;
   const Pace& pace_;
   BlockScript script_;
-  std::int64_t late_ = 0;  ///< workspaces that are not made yet
+  std::int64_t late_ = 0;  ///< the workspace that is not made yet
   static constexpr std::size_t kNoPlace = static_cast<std::size_t>(-2);
   std::size_t place_ = kNoPlace;  ///< the row that freed a gradient's place last
 };

@@ -168,13 +168,6 @@ std::int64_t master_bytes(const Model& model, const Precision& precision, std::i
   return ceil_div(trainable_bytes(model, *precision.master, DType::f32), ranks);
 }
 
-/// The first product that is tried asks for the workspace: nothing is free yet that it may lie in.
-void try_products_ahead(ProgramBuilder& b, const ModelRun& run, const Gpu& gpu) {
-  if (run.trials.empty() || run.trials_late) return;
-  if (makes_workspace_late(run)) b.makes_workspace(WorkspaceOf::caller, cublas_workspace(gpu));
-  b.try_products(run.trials);
-}
-
 }  // namespace
 
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
@@ -212,7 +205,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool at_once = !ddp && gradients_at_once(model, plan);
   Hooks hooks{views, at_once, precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
-  try_products_ahead(b, run, plan.cluster.gpu);
+  b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     if (!rebuild.made.empty()) b.once(2, rebuild.held, Chance::soonest);

@@ -8,7 +8,6 @@ namespace shardplan::compiled {
 void CompiledRun::backward() {
   if (mode_ == TapeMode::keep) writer_.begin_backward();
   in_backward_ = true;
-  workspace_ = options_.workspace;
   begin_backward();
   unpack_arguments();
   first_slot_ = storages_.slots();
@@ -23,7 +22,6 @@ void CompiledRun::backward() {
   for (NodeId id = trace_.first_backward; id < trace_.graph.end(); ++id)
     if (node(id).gradient_of != kNone || (node(id).of_weight && node(id).elements == 0)) want(id);
   run_pass();
-  ask_for_workspace();  // of a head without products: blocks multiply first
   end_backward();
 }
 

@@ -36,7 +36,6 @@ class CompiledRun {
         trials_(writer_, options.l2_cache_bytes),
         storage_(trace_.graph.nodes.size(), kExternal),
         pass_{{}, flags(), flags()},
-        workspace_(options.forward_workspace),
         hooks_(writer_, segment.graph,
                options.module_hooks ? parts_of(options) : std::vector<std::int32_t>{}) {
     if (options.checkpointed != nullptr && mode == TapeMode::keep)
@@ -61,7 +60,6 @@ class CompiledRun {
                               DType input);
   void begin_pass();
   void forward();
-  void begin_model();
   void keep_tables();
   void keep_shared();
   void keep_output_alone();
@@ -116,7 +114,6 @@ class CompiledRun {
   void read_again(const Unit& unit);
   void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
-  void ask_for_workspace();
   void store(NodeId id);
   StorageId take(NodeId id);
   void drop(NodeId id);
@@ -148,7 +145,6 @@ class CompiledRun {
   bool in_backward_ = false;
   std::int32_t first_slot_ = 0;     ///< of what the pass itself has allocated
   std::int64_t working_set_ = 0;    ///< of the pass, where no buffer waits
-  std::int64_t workspace_;          ///< that the first product of the pass's thread asks for
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
   ModuleHooks hooks_;
 };

@@ -63,8 +63,7 @@ void CompiledRun::run() {
   if (options_.graph_breaks) keep_tables();
   if (mode_ == TapeMode::keep) keep_shared();
   if (mode_ != TapeMode::discard) backward();
-  run_.trials = trial_events(trace_.timed, options_.l2_cache_bytes);
-  run_.trials_late = options_.ends_apart && !run_.trials.empty();
+  run_.trials = trial_events(trace_.timed);
   run_.slots = storages_.slots();
 }
 
@@ -111,7 +110,6 @@ void CompiledRun::forward() {
   // cudagraph_trees.py, check_static_inputs_are_stable).
   const std::int32_t checked = (records() ? 2 : 1) * options_.guards;
   if (checked > 0) writer_.launch(guards(checked));
-  if (options_.begins_model && options_.traced_whole) begin_model();
   want(trace_.output);
   want(trace_.returned);
   want(trace_.passed);
@@ -128,13 +126,6 @@ void CompiledRun::forward() {
   copy_returned();
   // The caller drops the model's output when it has the loss.
   if (trace_.returned != kNone && !kept_[at(trace_.returned)]) drop(trace_.returned);
-}
-
-/// Positions and masks are first: an allocator's histories of Llama 3.2 1B, Qwen3 0.6B and RoBERTa
-/// begin with the trial of such a kernel.
-void CompiledRun::begin_model() {
-  trials_.time_mask();
-  if (options_.multiplies_angles) ask_for_workspace();
 }
 
 /// accelerate's fp32 copy of what the model returns is made outside of what is compiled, but for

@@ -98,7 +98,6 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
 NodeId Trace::cast(NodeId from, DType type) {
   const Node& node = graph.at(from);
   if (node.type == type) return from;
-  if (is_cast_back(node)) return cast(node.in[0], type);
   const auto [first, last] = casts_.equal_range(from);
   for (auto known = first; known != last; ++known)
     if (graph.at(known->second).type == type && graph.at(known->second).part == part())
@@ -106,22 +105,6 @@ NodeId Trace::cast(NodeId from, DType type) {
   const NodeId made = pointwise({from}, node.elements, type);
   casts_.emplace(from, made);
   return made;
-}
-
-/// What peft casts to its adapters' type autocast casts back: of two casts none is left
-/// (torch/_inductor/fx_passes/joint_graph.py, pointless_convert, and post_grad.py,
-/// convert_element_type_noop), unless the backward pass is handed what was cast as well (the same,
-/// remove_noop_ops), which are attention's result and that of a ReLU. What a function of autograd
-/// made has no checkpoint's tag, a cast of it has. Seen in wrappers of Qwen3 0.6B and Llama 3.2 1B.
-bool Trace::is_cast_back(const Node& node) const {
-  if (in_backward_ || node.op == kNone || node.kind != NodeKind::pointwise) return false;
-  const auto& ops = view_.graph().ops();
-  if (node.part != part() || ops[static_cast<std::size_t>(node.op)].kind != OpKind::to_adapter)
-    return false;
-  const Node& given = graph.at(node.in[0]);
-  if (given.kind != NodeKind::pointwise || given.op == kNone) return false;
-  const Op& maker = ops[static_cast<std::size_t>(given.op)];
-  return maker.kind != OpKind::relu && !maker.own_function;
 }
 
 NodeId Trace::parameter(ParameterId id) {

@@ -151,7 +151,6 @@ class Trace {
     return add(NodeKind::pointwise, in, elements, type);
   }
   NodeId cast(NodeId from, DType type);
-  bool is_cast_back(const Node& node) const;
   NodeId in_fp32(NodeId x, std::int64_t elements);
   NodeId realized(NodeId id);
   NodeId gate_gradient(NodeId g, NodeId x, DType type);

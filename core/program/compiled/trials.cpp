@@ -1,6 +1,5 @@
 #include "program/compiled/trials.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
@@ -14,33 +13,20 @@ namespace {
 /// the same blocks in this order.
 class Trials {
  public:
-  /// `cache`: of the GPU's L2, which is cleared between runs of a product (KernelTrials).
-  explicit Trials(std::int64_t cache) : cache_(cache) {}
-
   /// `longer`: copies that the product with longer rows reads, and its result.
   void time(std::int64_t left, std::int64_t right, std::int64_t result,
-            const std::vector<std::int64_t>& longer) {
+            std::vector<std::int64_t> longer) {
     all(TapeEvent::Kind::alloc, {left, right});
-    run({result});
-    run(longer);
+    all(TapeEvent::Kind::alloc, {result});
+    all(TapeEvent::Kind::free, {result});
+    all(TapeEvent::Kind::alloc, longer);
+    all(TapeEvent::Kind::free, longer);
     all(TapeEvent::Kind::free, {left, right});
   }
 
   std::vector<TapeEvent> take() { return std::exchange(events_, {}); }
 
  private:
-  /// Once to see that it runs, and then with the cache cleared.
-  void run(const std::vector<std::int64_t>& made) {
-    once(made);
-    if (cache_ == 0) return;
-    all(TapeEvent::Kind::alloc, {cache_});
-    once(made);
-    all(TapeEvent::Kind::free, {cache_});
-  }
-  void once(const std::vector<std::int64_t>& made) {
-    all(TapeEvent::Kind::alloc, made);
-    all(TapeEvent::Kind::free, made);
-  }
   void all(TapeEvent::Kind kind, const std::vector<std::int64_t>& sizes) {
     for (const std::int64_t bytes : sizes) {
       TapeEvent e;
@@ -51,14 +37,13 @@ class Trials {
     }
   }
 
-  std::int64_t cache_;
   std::vector<TapeEvent> events_;
 };
 
 }  // namespace
 
-std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products, std::int64_t cache) {
-  Trials trials(cache);
+std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products) {
+  Trials trials;
   for (auto p = products.rbegin(); p != products.rend(); ++p) {
     const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
       return checked_mul(checked_mul(rows, columns), size_of(p->type));
@@ -75,41 +60,16 @@ std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products, s
   return trials.take();
 }
 
-namespace {
-
-constexpr std::int64_t kLongRow = 256;
-
-/// What sums up rows that are long has one form (torch/_inductor/runtime/triton_heuristics.py,
-/// _reduction_configs and _persistent_reduction_configs: of the hint INNER).
-bool has_one_form(const JointGraph& graph, const Unit& unit) {
-  return std::any_of(unit.nodes.begin(), unit.nodes.end(), [&](const Made& made) {
-    const Node& node = graph.at(made.id);
-    return node.kind == NodeKind::reduction && node.elements > 0 &&
-           unit.span / node.elements >= kLongRow;
-  });
-}
-
-}  // namespace
-
 void KernelTrials::time(const JointGraph& graph, const Unit& unit, std::int64_t which) {
-  if (has_one_form(graph, unit)) return;
+  if (cache_ == 0) return;
   Fnv hash;
   const auto add = [&](std::int64_t number) { hash.add(static_cast<std::uint64_t>(number)); };
   for (const std::int64_t number : {unit.span, which, std::int64_t{unit.reduces}}) add(number);
   for (const auto* list : {&unit.reads, &unit.writes})
     for (const NodeId id : *list)
       add(checked_mul(graph.at(id).elements, size_of(graph.at(id).type)));
-  write(hash.value());
-}
-
-void KernelTrials::time_mask() {
-  write(Fnv().value());
-}
-
-void KernelTrials::write(std::uint64_t kernel) {
-  if (cache_ > 0)
-    writer_.emit(TapeEvent::Kind::timed, Category::workspace,
-                 static_cast<std::int32_t>(kernel >> 33U), cache_);
+  writer_.emit(TapeEvent::Kind::timed, Category::workspace,
+               static_cast<std::int32_t>(hash.value() >> 33U), cache_);
 }
 
 }  // namespace shardplan::compiled

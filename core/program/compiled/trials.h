@@ -19,8 +19,8 @@ struct TimedProduct {
 };
 
 /// The allocations and frees of all of them, as the passes over a joint graph find its products:
-/// the last one first. `cache`: bytes of the GPU's L2 cache; 0: not known.
-std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products, std::int64_t cache);
+/// the last one first.
+std::vector<TapeEvent> trial_events(const std::vector<TimedProduct>& products);
 
 /// Inductor chooses among several forms of a kernel where that first runs, and clears the L2 cache
 /// between them (PyTorch 2.11, torch/_inductor/runtime/triton_heuristics.py and benchmarking.py). A
@@ -34,12 +34,8 @@ class KernelTrials {
   /// Kernels of one source are one: here those that go over as much, and read and write as much.
   /// `which`: of those of a unit.
   void time(const JointGraph& graph, const Unit& unit, std::int64_t which);
-  /// Of the kernels that make positions and masks the first one.
-  void time_mask();
 
  private:
-  void write(std::uint64_t kernel);
-
   tape::TapeWriter& writer_;
   std::int64_t cache_;
 };

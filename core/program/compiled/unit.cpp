@@ -42,7 +42,6 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   read_again(unit);
   if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
-  if (node(unit.writes.front()).kind == NodeKind::product) ask_for_workspace();
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
                          : kExternal;
@@ -58,15 +57,6 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   for (const NodeId id : dying) drop(id);
   hand_over(unit);
   if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
-}
-
-/// The library of a thread has none before the thread multiplies. It lies in what earlier kernels
-/// and their trials have left.
-void CompiledRun::ask_for_workspace() {
-  const auto thread = in_backward_ ? WorkspaceOf::autograd : WorkspaceOf::caller;
-  if (const std::int64_t bytes = std::exchange(workspace_, 0); bytes > 0)
-    writer_.emit(TapeEvent::Kind::workspace, Category::workspace, static_cast<std::int32_t>(thread),
-                 bytes);
 }
 
 /// Of the kernel that makes the gradient that the segment hands on.

@@ -82,8 +82,7 @@ bool Parts::keeps_result(const Op& op) const {
 
 void Parts::ask_for_workspace() {
   if (const std::int64_t bytes = std::exchange(workspace, 0); bytes > 0)
-    writer.emit(TapeEvent::Kind::workspace, Category::workspace,
-                static_cast<std::int32_t>(WorkspaceOf::autograd), bytes);
+    writer.emit(TapeEvent::Kind::workspace, Category::workspace, 0, bytes);
 }
 
 }  // namespace shardplan::tape

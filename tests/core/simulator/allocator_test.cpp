@@ -251,7 +251,7 @@ Program step_with_workspaces(bool cold) {
   b.transient(Category::logits_and_loss, 60 * kMiB);
   b.end_phase(Phase::forward);
   b.begin_phase(Phase::backward);
-  if (cold) b.makes_workspace(WorkspaceOf::autograd, 30 * kMiB);
+  if (cold) b.makes_workspace(30 * kMiB);
   b.end_phase(Phase::backward);
   return program;
 }
@@ -260,24 +260,6 @@ Program step_with_workspaces(bool cold) {
 TEST(SimulateReserved, MakesAWorkspaceWhereSomethingElseHadBeen) {
   EXPECT_EQ(simulate_reserved(step_with_workspaces(false)).reserved, (30 + 30 + 60) * kMiB);
   EXPECT_EQ(simulate_reserved(step_with_workspaces(true)).reserved, (30 + 60 + 60) * kMiB);
-}
-
-// The forward pass's lies in what a trial of a kernel has left.
-TEST(SimulateReserved, MakesAWorkspaceOfEachThreadOnce) {
-  Program program;
-  ProgramBuilder b(program);
-  b.resident(Category::workspace, 30 * kMiB, 2);
-  b.begin_phase(Phase::forward);
-  b.times_kernel(1, 60 * kMiB);
-  for (int pass = 0; pass < 2; ++pass) b.makes_workspace(WorkspaceOf::caller, 30 * kMiB);
-  b.transient(Category::logits_and_loss, 60 * kMiB);
-  b.end_phase(Phase::forward);
-  b.begin_phase(Phase::backward);
-  b.makes_workspace(WorkspaceOf::autograd, 30 * kMiB);
-  b.end_phase(Phase::backward);
-  const ReservedProfile profile = simulate_reserved(program);
-  EXPECT_EQ(profile.reserved, (60 + 60) * kMiB);
-  EXPECT_EQ(profile.allocated, (30 + 30 + 60) * kMiB);
 }
 
 // What building leaves cached is not there any more when it has been given back.
