@@ -108,7 +108,7 @@ TEST(SpokenJobs, KnowTheSameWords) {
                                 attention, length, optimizer));
     return shardplan({"estimate", job, "--format", "json"}).out;
   };
-  EXPECT_EQ(answer_to("\"adamw_torch_fused\"", "flash_attention_2", "\"1k\""),
+  EXPECT_EQ(answer_to("\"adamw_torch_fused\"", "fused", "\"1k\""),
             answer_to(R"({"name": "adamw", "implementation": "fused"})", "sdpa", "1024"));
 }
 
