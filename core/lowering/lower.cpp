@@ -75,9 +75,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
   program.held_at_most = checked_add(program.held_at_most, cut_at_most(program, plan));
-  if (plan.workload.kind == WorkKind::train)
-    program.held_at_most =
-        checked_add(program.held_at_most, copies_ahead_at_most(model, plan, run));
+  program.held_at_most = checked_add(program.held_at_most, copies_ahead_at_most(model, plan, run));
   if (plan.trainer->keeps_last_logits) program.most_workspaces_over *= kMostOverHeldLogits;
   const HostMemory inputs = framework.inputs_on_host(plan, run);
   program.host.pageable += inputs.pageable;

@@ -19,6 +19,9 @@ struct TiedHead {
   bool stays = false;
 };
 
+/// Whether the network has one.
+bool has_tied_head(const Model& model);
+
 /// `balance`, `stays`: TapeOptions::product_balance and draws_again.
 TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance, bool stays);
 
