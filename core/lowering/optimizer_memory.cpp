@@ -94,6 +94,23 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
   return memory;
 }
 
+void add_resident_states(Program& program, const Optimizer& optimizer,
+                         const OptimizerMemory& memory) {
+  if (!optimizer.kind->made_when_constructed)
+    return ProgramBuilder(program).resident(Category::optimizer_states, memory.states);
+  const auto append = [&](std::vector<Event>& to) {
+    to.insert(to.end(), memory.tensors.begin(), memory.tensors.end());
+  };
+  append(program.resident);
+  if (!program.build.empty()) append(program.build);
+  program.model_bytes = checked_add(program.model_bytes, memory.states);
+}
+
+void emit_made_states(ProgramBuilder& b, const Optimizer& optimizer,
+                      const OptimizerMemory& memory) {
+  if (!optimizer.kind->made_when_constructed) b.once(1, memory.tensors);
+}
+
 void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
   emit_allocs(b, temporaries);
   b.free(Category::workspace, total_bytes(temporaries));

@@ -22,6 +22,14 @@ struct OptimizerMemory {
 OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
                                  DType states, Given given);
 
+/// Adds the states to what is resident. Those that are made with the optimizer exist before the
+/// first step, block by block behind the parameters.
+void add_resident_states(Program& program, const Optimizer& optimizer,
+                         const OptimizerMemory& memory);
+
+/// Emits the states that the first step makes.
+void emit_made_states(ProgramBuilder& b, const Optimizer& optimizer, const OptimizerMemory& memory);
+
 /// Emits the temporaries of an optimizer's step and frees them.
 void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
 

@@ -104,7 +104,6 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
 /// weights.
 void load_packed(Program& program, const Model& model, const Plan& plan) {
   if (quantization_of(plan.workload) == Quantization::none) return;
-  if (plan.optimizer.kind->made_when_constructed) return;
   program.build = load_packed_model(model, plan);
   for (const Event& e : program.resident)
     if (e.category != Category::parameters) program.build.push_back(e);
@@ -124,7 +123,7 @@ void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const St
   const Precision& precision = plan.precision;
   b.begin_phase(Phase::step);
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-  b.once(1, s.optimizer.tensors);
+  emit_made_states(b, plan.optimizer, s.optimizer);
   emit_temporaries(b, s.optimizer.temporaries);
   if (plan.gradient_clipping > 0)
     b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
@@ -195,10 +194,9 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
       optimizer_memory(owned, plan.optimizer, precision.optimizer_states, Given::tensors);
   const std::int64_t master = master_bytes(model, precision, sharded_optimizer ? world : 1);
   if (!ddp && master == 0) load_packed(program, model, plan);
-  b.resident(Category::optimizer_states, optimizer.states);
+  add_resident_states(program, plan.optimizer, optimizer);
   program.host.pageable = program.managed = optimizer.paged;
   program.optimizer_source = states_source(plan.optimizer, Given::tensors);
-  if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
   const std::vector<SegmentRepeat> forward = whole_segments(run);

@@ -74,7 +74,7 @@ void emit_step(ProgramBuilder& b, const Fsdp1& f, const std::vector<OwnedTensor>
     std::int64_t tensors = 0;
     for (const OwnedTensor& t : owned) tensors += t.count;
     if (f.plan.gradient_clipping > 0) b.transient(Category::workspace, tensors * kAllocationUnit);
-    b.once(1, optimizer.tensors);
+    emit_made_states(b, f.plan.optimizer, optimizer);
     emit_temporaries(b, optimizer.temporaries);
     if (f.plan.gradient_clipping > 0)
       b.compute(clipping_kernels(owned, f.plan.precision.gradients));
@@ -114,11 +114,9 @@ Program lower_fsdp1(const Model& whole, const Plan& plan, const ModelRun& run, s
   if (f.options.cpu_offload)
     add_host_states(program, f, optimizer.states);
   else
-    b.resident(Category::optimizer_states, optimizer.states);
+    add_resident_states(program, plan.optimizer, optimizer);
   program.host.pageable += optimizer.paged;
   program.managed = optimizer.paged;
-  if (plan.optimizer.kind->made_when_constructed && !f.options.cpu_offload)
-    program.model_bytes += optimizer.states;
   program.held_at_most = held_by_streams(f);
   program.most_over = most_over_packed(whole, f.options.cpu_offload);
   emit_micro_batches_of(b, f);

@@ -84,9 +84,8 @@ void add_fsdp2_states(Program& program, ProgramBuilder& b, const Plan& plan, con
                          calls.end());
     make_workspaces_in_first_step(b, program.build, run);
   }
-  b.resident(Category::optimizer_states, states.optimizer.states);
+  add_resident_states(program, plan.optimizer, states.optimizer);
   program.host.pageable = program.managed = states.optimizer.paged;
-  if (plan.optimizer.kind->made_when_constructed) program.model_bytes += states.optimizer.states;
 }
 
 namespace {
@@ -108,7 +107,7 @@ void emit_fsdp2_step(ProgramBuilder& b, const Model& model, const Plan& plan,
   b.begin_phase(Phase::step);
   if (!plan.framework.fsdp2.cpu_offload) {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-    b.once(1, states.optimizer.tensors);
+    emit_made_states(b, plan.optimizer, states.optimizer);
     emit_temporaries(b, states.optimizer.temporaries);
     if (plan.gradient_clipping > 0)
       b.compute(clipping_kernels(states.owned, plan.precision.gradients, Issue::sharded));
