@@ -242,12 +242,15 @@ StorageId ForwardPass::contiguous(const Op& op, std::size_t k, DType type) {
 /// Grouped keys and values go to the fused kernel as they are only where there is no mask
 /// (transformers/integrations/sdpa_attention.py, use_gqa_in_sdpa). One head is expanded to all
 /// without a copy: a reshape that joins a dimension of one with an expanded one is a view.
+/// Autocast's cast of that view has all of them.
 void ForwardPass::repeat_heads(const Op& op, Operands& read) {
   const DType type = read.type[0];
   const std::int64_t width = p_.view.extent_of(op.in[0]).per;
   const std::int64_t grouped_width = p_.view.extent_of(op.in[1]).per;
-  if (grouped_width >= width || width / grouped_width == op.side.per) return;
+  if (grouped_width >= width) return;
+  const bool one_head = width / grouped_width == op.side.per;
   for (std::size_t k = 1; k < read.storage.size(); ++k) {
+    if (one_head && p_.view.state(op.in[k]).dtype == read.type[k]) continue;
     const Extent grouped = p_.view.extent_of(op.in[k]);
     const StorageId all = p_.storages.allocate(
         p_.view.bytes_of({grouped.per * (width / grouped_width), grouped.scale}, type),
