@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "lowering/gradient_uses.h"
-#include "program/compiled/tied_head.h"
+#include "model/tied_head.h"
 
 namespace shardplan {
 namespace {
@@ -46,7 +46,7 @@ std::int64_t trained_weights(const Model& model, const Segment& block) {
 std::int64_t copies_ahead_at_most(const Model& model, const Plan& plan, const ModelRun& run) {
   if (plan.workload.kind != WorkKind::train || !gradients_at_once(model, plan)) return 0;
   if (!plan.precision.autocast() || !plan.recomputes_blocks()) return 0;
-  if (!compiled::has_tied_head(model)) return 0;
+  if (!has_tied_head(model)) return 0;
   std::int64_t bytes = 0;
   for (const SegmentRun& s : run.segments) {
     if (!s.segment->checkpointable) continue;

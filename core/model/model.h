@@ -136,6 +136,9 @@ struct ModelFacts {
   bool own_ring = false;
   bool lends = false;  ///< layers read what others made: pipeline stages cannot be cut between them
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
+  /// Whether transformers 5.17 runs it on the package flash-attn 2 (_supports_flash_attn,
+  /// _compatible_flash_implementations).
+  bool supports_flash_attn = true;
   /// Dynamo breaks its graph in front of the loss, which is one of its own in a compiled step.
   bool breaks_before_loss = false;
   /// Experts are chosen in groups (n_group): what vLLM and SGLang have a function of its own for.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "parallel/whole_graph.h"
+
 namespace shardplan {
 
 /// What an operation over these inputs makes: divided as the first divided one is.

@@ -3,24 +3,15 @@
 #include <set>
 
 #include "base/checked.h"
+#include "model/tied_head.h"
 
 namespace shardplan {
 
 ParameterId tied_table(const Model& model) {
-  const auto uses = [&](OpKind kind, ParameterId id) {
-    for (const Segment& segment : model.segments)
-      for (const Op& op : segment.graph.ops())
-        if (op.kind == kind && op.weight == id) return true;
-    return false;
-  };
-  for (std::size_t i = 0; i < model.parameters.size(); ++i) {
-    const auto id = static_cast<ParameterId>(i);
-    const Parameter& p = model.parameters[i];
-    if (p.kind == ParameterKind::embedding && p.trainable && uses(OpKind::embedding, id) &&
-        uses(OpKind::linear, id))
-      return id;
-  }
-  return kNone;
+  const Op* product = tied_product(model).op;
+  if (product == nullptr) return kNone;
+  return model.parameters[static_cast<std::size_t>(product->weight)].trainable ? product->weight
+                                                                               : kNone;
 }
 
 std::int64_t whole_elements(const Model& model) {

@@ -7,7 +7,8 @@
 
 namespace shardplan {
 
-/// The table that an embedding looks up and a linear multiplies with; kNone: there is none.
+/// The table that trains, which an embedding looks up and a linear multiplies by; kNone: there is
+/// none.
 ParameterId tied_table(const Model& model);
 
 /// Elements that train and that every tensor-parallel rank has whole, of code that is not Megatron

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "load/engine.h"
@@ -16,12 +15,6 @@
 namespace shardplan {
 namespace {
 
-/// Without `_supports_flash_attn` in transformers 5.17, or with other kernels alone
-/// (_compatible_flash_implementations).
-constexpr auto kWithoutFlashAttn =
-    std::to_array<std::string_view>({"bloom", "deberta-v2", "deepseek_v32", "glm_moe_dsa",
-                                     "gpt_oss", "llama4", "llama4_text", "mpt", "mt5", "t5"});
-
 /// Why the package flash-attn 2 does not run the job's attention (csrc/flash_attn/flash_api.cpp
 /// wants Ampere and 16 bits); "": it does, or is not asked. Transformer Engine takes another kernel
 /// where one cannot run.
@@ -33,7 +26,7 @@ std::string why_no_flash_attn(const Model& model, const Plan& plan) {
   if (plan.precision.compute == DType::f32)
     return fmt::format("flash-attn 2 computes in bf16 and fp16 alone, and precision {} in fp32",
                        plan.precision.name);
-  if (std::ranges::find(kWithoutFlashAttn, model.facts.model_type) != kWithoutFlashAttn.end())
+  if (!model.facts.supports_flash_attn)
     return fmt::format("transformers does not run {} on flash-attn 2", model.facts.model_type);
   return "";
 }

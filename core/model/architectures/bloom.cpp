@@ -67,7 +67,8 @@ Model build_bloom(const ModelConfig& config, const BuildOptions& options) {
                .vocabulary = vocab,
                .attention_heads = heads,
                .key_value_heads = heads,
-               .supports_sdpa = false};
+               .supports_sdpa = false,
+               .supports_flash_attn = false};
   const auto tokens = m.embedding("transformer.word_embeddings", vocab, hidden);
   const auto embedding_norm = m.layer_norm("transformer.word_embeddings_layernorm", hidden);
   BloomLayer l = register_bloom_layers(m, layers, hidden);

@@ -217,6 +217,7 @@ Model build_deberta_v2(const ModelConfig& c, const BuildOptions& options) {
   ModelBuilder m(options);
   m.facts() = facts_of(d.encoder);
   m.facts().supports_sdpa = false;
+  m.facts().supports_flash_attn = false;
   m.facts().undivided = true;
   const std::string at = "deberta.embeddings.";
   const auto words = m.embedding(at + "word_embeddings", d.encoder.vocab, hidden);

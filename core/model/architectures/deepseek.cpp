@@ -156,7 +156,8 @@ Model build_deepseek(const ModelConfig& c, const BuildOptions& options, const De
                .max_positions = max_positions,
                .attention_heads = d.attention.heads,
                .key_value_heads = d.attention.heads,
-               .undivided = d.indexer.has_value()};
+               .undivided = d.indexer.has_value(),
+               .supports_flash_attn = !d.indexer};
   note_router_loss(m, c);
   return build_decoder(
       m, stack, [&](ModelBuilder& b, int kind) { return declare(b, d, kind); },

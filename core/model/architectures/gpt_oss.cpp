@@ -107,7 +107,8 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
                .max_positions = c.count_or_zero("max_position_embeddings", 131072),
                .attention_heads = heads,
                .key_value_heads = kv_heads,
-               .supports_sdpa = false};
+               .supports_sdpa = false,
+               .supports_flash_attn = false};
   note_router_loss(m, c);
   const auto declare = [&](ModelBuilder& b, bool) {
     GptOssLayer l;

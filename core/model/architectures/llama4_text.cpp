@@ -192,7 +192,8 @@ Model build_llama4_text(const ModelConfig& c, const BuildOptions& options) {
                .max_positions = c.count_or_zero("max_position_embeddings", 131072),
                .attention_heads = t.shape.heads,
                .key_value_heads = t.shape.kv_heads,
-               .undivided = true};
+               .undivided = true,
+               .supports_flash_attn = false};
   note_router_loss(m, c);
   const auto words = m.embedding("model.embed_tokens", vocab, t.hidden);
   const std::vector<LayerRun> runs =

@@ -28,7 +28,8 @@ Model build_backbone(const ModelConfig& c, const BuildOptions& options, std::int
   m.facts() = {.hidden = hidden,
                .layers = layers,
                .vocabulary = c.count({"vocab_size"}, vocabulary),
-               .undivided = true};
+               .undivided = true,
+               .supports_flash_attn = false};
   note_state_kernels(m, "state spaces", "mamba_ssm and causal_conv1d");
   const DecoderStack stack{.hidden = hidden,
                            .vocabulary = m.facts().vocabulary,

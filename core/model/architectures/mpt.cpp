@@ -99,7 +99,8 @@ Model build_mpt(const ModelConfig& config, const BuildOptions& options) {
                .max_positions = positions,
                .attention_heads = heads,
                .key_value_heads = heads,
-               .supports_sdpa = false};
+               .supports_sdpa = false,
+               .supports_flash_attn = false};
   const auto tokens = m.embedding("transformer.wte", vocab, hidden);
   MptLayer l = register_mpt_layers(m, layers, hidden);
   const auto norm = m.layer_norm("transformer.norm_f", hidden, false);

@@ -235,7 +235,8 @@ Model build_t5_like(const ModelConfig& c, const BuildOptions& options, const T5D
                .vocabulary = t.vocab,
                .attention_heads = t.heads,
                .key_value_heads = t.heads,
-               .encoder_decoder = true};
+               .encoder_decoder = true,
+               .supports_flash_attn = false};
   if (!c.flag("tie_word_embeddings", true))
     m.facts().assumed.push_back(
         "tied head: transformers 5.17 ties it although tie_word_embeddings is false");

@@ -1,33 +1,9 @@
 #include "program/compiled/tied_head.h"
 
-#include <set>
-
+#include "model/tied_head.h"
 #include "program/compiled/padding.h"
 
 namespace shardplan::compiled {
-namespace {
-
-struct Product {
-  const Graph* graph = nullptr;
-  const Op* op = nullptr;  ///< nullptr: no linear multiplies by a table of embeddings
-};
-
-Product tied_product(const Model& model) {
-  std::set<ParameterId> tables;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::embedding) tables.insert(op.weight);
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::linear && tables.contains(op.weight)) return {&segment.graph, &op};
-  return {};
-}
-
-}  // namespace
-
-bool has_tied_head(const Model& model) {
-  return tied_product(model).op != nullptr;
-}
 
 TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance, bool stays) {
   const auto [graph, product] = tied_product(model);

@@ -1,4 +1,4 @@
-// A head that multiplies by the table of the embeddings, in the graph that has both.
+// What becomes of a tied head's gradient in the graph that has both uses of its table.
 #pragma once
 
 #include "model/model.h"
@@ -18,9 +18,6 @@ struct TiedHead {
   /// With a bias and even rows it is taken to wait all the same: so a run of BERT did.
   bool stays = false;
 };
-
-/// Whether the network has one.
-bool has_tied_head(const Model& model);
 
 /// `balance`, `stays`: TapeOptions::product_balance and draws_again.
 TiedHead tied_head(const Model& model, const tape::GraphView& view, double balance, bool stays);
