@@ -46,6 +46,17 @@ def _used():
 
 
 def _used_by_nobody():
+    """What is used when nobody runs: a process that was ended before still has its memory for a moment."""
+    used = _used_now()
+    for _ in range(20):
+        time.sleep(1)
+        before, used = used, _used_now()
+        if used == before:
+            break
+    return used
+
+
+def _used_now():
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", first]
     return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout) * 2**20

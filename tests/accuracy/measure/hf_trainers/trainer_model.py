@@ -33,13 +33,21 @@ def _shards(job):
     return job.get("framework", {}).get("name") in ("fsdp2", "deepspeed")
 
 
+def _compute_type(job):
+    """What linears in 4 bits multiply in: the type of the others, as LLaMA-Factory and axolotl set it. Records before
+    2026-11-30 multiplied in bf16 in fp32 too."""
+    precision = job["precision"]
+    preset = precision["preset"] if isinstance(precision, dict) else precision
+    return {"fp32": torch.float32, "fp16": torch.float16}.get(preset.partition("-")[0], torch.bfloat16)
+
+
 def _quantization(stored, job):
     from transformers import BitsAndBytesConfig
 
     if stored == "int8":
         return BitsAndBytesConfig(load_in_8bit=True)
     values, _, scales = stored.partition("_")  # "nf4", or "nf4_double": the scales are quantized too
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=values, bnb_4bit_compute_dtype=torch.bfloat16,
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=values, bnb_4bit_compute_dtype=_compute_type(job),
                               bnb_4bit_use_double_quant=scales == "double",
                               bnb_4bit_quant_storage=torch.bfloat16 if _shards(job) else torch.uint8)
 
