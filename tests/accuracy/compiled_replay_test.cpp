@@ -154,6 +154,20 @@ TEST(CompiledReplay, AgreesWithInductorOverAMaskThatLayersAdd) {
   EXPECT_EQ(replays.size(), 2U);
 }
 
+/// Layers that are graphs of their own under autocast, whose norms are in front of their blocks
+/// (OPT 125M) or behind them (350M): what begins a graph fuses with nothing.
+TEST(CompiledReplay, AgreesWithInductorOverLayersApart) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("layers_apart.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_NEAR(errors.kept, 0, 0.008);
+    EXPECT_NEAR(errors.peak, 0, 0.008);
+  }
+  EXPECT_EQ(replays.size(), 2U);
+}
+
 /// Logits that are capped, and cast inside of the graph.
 TEST(CompiledReplay, KeepsWhatATrainersRunOfGemma2Keeps) {
   const HardwareCatalog hardware = load_hardware_catalog();

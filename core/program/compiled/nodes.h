@@ -64,7 +64,8 @@ struct Node {
   bool backward = false;    ///< depends on a gradient
   /// Keeping it costs nothing: a parameter, or what another computes again anyway.
   bool resident = false;
-  bool viewed = false;  ///< input: read through a view, which counts as an operation
+  bool viewed = false;     ///< read through a view, which counts as an operation
+  std::int32_t steps = 1;  ///< operations of AOTAutograd's graph in a row that the node stands for
   /// input: made in the same graph and used in front of a product there, such as a mask that every
   /// block adds.
   bool used_before = false;

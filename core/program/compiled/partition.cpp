@@ -73,7 +73,8 @@ void Partitioner::measure_distances() {
   constexpr double kNever = 1e9;
   for (NodeId id = end_; id-- > 0;) {
     double least = kNever;
-    for (const NodeId user : users_[at(id)]) least = std::min(least, distance_[at(user)] + 1);
+    for (const NodeId user : users_[at(id)])
+      least = std::min(least, distance_[at(user)] + graph_.at(user).steps);
     distance_[at(id)] = least;
   }
 }

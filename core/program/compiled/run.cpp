@@ -26,6 +26,7 @@ TraceOptions CompiledRun::trace_options(const Model& model) const {
           .multiprocessors = options_.multiprocessors,
           .product_balance = options_.product_balance,
           .eager_tables = model.facts.breaks_between_layers,
+          .begins_graph = !options_.traced_whole || model.facts.breaks_between_layers,
           .input_again = options_.input_again,
           .shared_before = options_.shared_before,
           .widens = widens && (!together || !(options_.ends_apart || options_.loss_apart)),

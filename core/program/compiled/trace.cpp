@@ -32,11 +32,13 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   find_unwrapped();
   for (const Input& in : g.inputs()) {
     const bool chained = in.kind == InputKind::chained;
-    of(in.value) = add(chained ? NodeKind::chained : NodeKind::input, {}, count(in.value),
+    const bool made = chained && !options.begins_graph;
+    of(in.value) = add(made ? NodeKind::chained : NodeKind::input, {}, count(in.value),
                        view_.state(in.value).dtype);
     graph.at(of(in.value)).used_before = !chained && options.shared_before;
     if (!chained) continue;
     input = of(in.value);
+    graph.at(input).viewed = options.begins_graph;  // as rows of tokens
     graph.at(input).resident = options.input_again;
   }
   for (std::size_t i = 0; i < g.ops().size(); ++i) forward(i);

@@ -36,6 +36,8 @@ struct TraceOptions {
   double product_balance = 0;  ///< TapeOptions
   /// Embeddings are none of the graphs': the gradient of a table is made in its own type.
   bool eager_tables = false;
+  /// What the segment begins with is an argument of its graph, which fuses with nothing.
+  bool begins_graph = false;
   /// What the segment begins with is computed again anyway: a cut costs nothing there.
   bool input_again = false;
   bool shared_before = false;  ///< TapeOptions

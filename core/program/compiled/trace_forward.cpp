@@ -68,6 +68,8 @@ void Trace::forward(std::size_t i) {
     case OpKind::dropout:
       sides_[i][0] = add(NodeKind::random, {}, n, DType::b1);
       of(op.out) = pointwise({read(i, 0), sides_[i][0]}, n, state.dtype);
+      // The mask is multiplied by what is read, and the product scaled.
+      if (options_.begins_graph) graph.at(of(op.out)).steps = 2;
       return;
     case OpKind::embedding:
       return embedding(i);
@@ -151,6 +153,7 @@ void Trace::linear(std::size_t i) {
   const NodeId w = weight(op, op.weight);
   sides_[i][0] = w;
   of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);
+  graph.at(of(op.out)).viewed = options_.begins_graph;  // from rows of tokens to sequences
   if (const std::int64_t row = padded_row(i); row > 0) {
     graph.at(of(op.out)).padded = graph.at(of(op.out)).aligned = true;
     timed.push_back({product_size(i), row, graph.at(w).type, view_.state(op.in[0]).needs_grad,
@@ -170,13 +173,16 @@ void Trace::norm(std::size_t i) {
   const std::int64_t n = count(op.out);
   const NodeId given = read(i, 0);
   const bool centred = op.kind == OpKind::layer_norm;
-  // Where a chain may end (compiled/partition.h, ChainInFront), it does at one of these.
-  const bool apart = centred && options_.input_again && given == input;
+  // Where a chain may end (compiled/partition.h, ChainInFront), it does at one of these. A graph
+  // that begins with an argument keeps what is normalized in place of the sum before it (OPT 350M).
+  const bool chain = options_.input_again && given == input;
+  const bool apart = centred && (chain || options_.begins_graph);
   const NodeId x = apart ? cast(given, DType::f32) : given;
   const NodeId mean = centred ? add(NodeKind::reduction, {x}, rows, DType::f32) : kNone;
   const NodeId variance = add(NodeKind::reduction, {x}, rows, DType::f32);
   const NodeId inverse = pointwise({variance}, rows, DType::f32);
   const NodeId normal = apart ? pointwise({x, mean, inverse}, n, DType::f32) : kNone;
+  if (apart && !chain) graph.at(normal).steps = 2;  // less the mean, times the inverse
   sides_[i] = {mean, inverse, normal};
   const NodeId w = parameter(op.weight), b = parameter(op.bias);
   const DType type = view_.state(op.out).dtype;
