@@ -108,10 +108,11 @@ bool has_untagged_products(const Model& model, const Segment& segment) {
 
 /// Of one graph. Weights in four bits are widened again by an operator that makes its results
 /// itself: buffers around it are not followed.
-void note_blocks(const Model& model, const Segment& segment, TapeOptions& options) {
+void note_blocks(const Model& model, const Segment& segment, const Plan& plan,
+                 TapeOptions& options) {
   options.shared_before = segment.checkpointable;
-  options.blocks_alike =
-      are_all_blocks(model, segment) && !has_untagged_products(model, segment);
+  options.blocks_alike = are_all_blocks(model, segment) && !has_untagged_products(model, segment);
+  options.blocks_in_row = options.blocks_alike && !plan.keeps_some_blocks();
 }
 
 /// Whether a checkpoint in a graph leaves any result without a tag.
@@ -286,7 +287,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   }
   const bool one_graph =
       plan.compiles_whole() && !breaks && cuts.empty() && !model.facts.breaks_between_layers;
-  if (one_graph) note_blocks(model, segment, options);
+  if (one_graph) note_blocks(model, segment, plan, options);
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && !hidden && options.kept != KeptResults::none;
