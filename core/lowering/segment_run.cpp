@@ -25,6 +25,8 @@ LayerTapes both_passes(TapeRun tape) {
   layer.backward.backward_tail = layer.forward.backward_tail;
   layer.backward.input_gradient_slot = layer.forward.input_gradient_slot;
   layer.backward.gradient_operands = layer.forward.gradient_operands;
+  layer.backward.carried = std::move(layer.forward.carried);
+  layer.backward.left = std::move(layer.forward.left);
   return layer;
 }
 
@@ -43,13 +45,6 @@ bool are_all_blocks(const Model& model, const Segment& segment) {
   return segment.checkpointable &&
          std::count_if(model.segments.begin(), model.segments.end(),
                        [](const Segment& s) { return s.checkpointable; }) == 1;
-}
-
-/// Of one graph. Where attention is always written out, kernels have results inside of them that
-/// Inductor counts when it expects a peak, and that are not followed.
-void note_blocks(const Model& model, const Segment& segment, TapeOptions& options) {
-  options.shared_before = segment.checkpointable;
-  options.blocks_alike = are_all_blocks(model, segment) && model.facts.supports_sdpa;
 }
 
 /// Sets the graphs that most layers of a segment are in, and runs the others where it `mixes`.
@@ -109,6 +104,15 @@ bool has_untagged_products(const Model& model, const Segment& segment) {
     return op.kind == OpKind::linear && op.weight != kNone &&
            model.parameters[static_cast<std::size_t>(op.weight)].widened();
   });
+}
+
+/// Of one graph. Weights in four bits are widened again by an operator that makes its results
+/// itself: buffers around it are not followed.
+void note_blocks(const Model& model, const Segment& segment, const Plan& plan,
+                 TapeOptions& options) {
+  options.shared_before = segment.checkpointable;
+  options.blocks_alike = are_all_blocks(model, segment) && !has_untagged_products(model, segment);
+  options.blocks_in_row = options.blocks_alike && !plan.keeps_some_blocks();
 }
 
 /// Whether a checkpoint in a graph leaves any result without a tag.
@@ -283,7 +287,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   }
   const bool one_graph =
       plan.compiles_whole() && !breaks && cuts.empty() && !model.facts.breaks_between_layers;
-  if (one_graph) note_blocks(model, segment, options);
+  if (one_graph) note_blocks(model, segment, plan, options);
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && !hidden && options.kept != KeptResults::none;

@@ -168,6 +168,21 @@ TEST(CompiledReplay, AgreesWithInductorOverLayersApart) {
   EXPECT_EQ(replays.size(), 2U);
 }
 
+/// Blocks that are computed again, all of them: tables that two neighbours read, so that one of both
+/// makes a part of the other's.
+TEST(CompiledReplay, AgreesWithInductorOverBlocksComputedAgain) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("again.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    EXPECT_NEAR(errors.kept, 0, 0.006);
+    EXPECT_GT(errors.peak, -0.002);
+    EXPECT_LT(errors.peak, 0.008);
+  }
+  EXPECT_EQ(replays.size(), 3U);
+}
+
 /// Logits that are capped, and cast inside of the graph.
 TEST(CompiledReplay, KeepsWhatATrainersRunOfGemma2Keeps) {
   const HardwareCatalog hardware = load_hardware_catalog();

@@ -46,6 +46,7 @@ class Planner {
   std::int64_t bytes_of(NodeId id) const {
     return checked_mul(p_.graph.at(id).elements, size_of(p_.graph.at(id).type));
   }
+  std::int64_t inner_bytes(const Unit& unit) const;
   std::vector<std::int64_t> levels() const;
   std::vector<NodeId> dying(std::size_t u) const;
   void run(std::size_t copy, std::size_t u);
@@ -61,6 +62,15 @@ class Planner {
   BufferPlan plan_;
 };
 
+/// What stays inside of a kernel: the scheduler has a buffer for each result until it is written.
+std::int64_t Planner::inner_bytes(const Unit& unit) const {
+  std::int64_t bytes = 0;
+  for (const Made& made : unit.nodes)
+    if (!contains(unit.writes, made.id) && p_.graph.at(made.id).gradient_of == kNone)
+      bytes = checked_add(bytes, bytes_of(made.id));
+  return bytes;
+}
+
 /// What is there while each unit runs, beyond what the pass begins with: nothing is written over
 /// another tensor, and no buffer waits (torch/_inductor/memory.py, estimate_peak_memory).
 std::vector<std::int64_t> Planner::levels() const {
@@ -72,7 +82,7 @@ std::vector<std::int64_t> Planner::levels() const {
       live = checked_add(live, bytes_of(id));
       stored[at(id)] = p_.graph.at(id).gradient_of == kNone;
     }
-    levels.push_back(live);
+    levels.push_back(checked_add(live, inner_bytes(p_.units[u])));
     for (const NodeId id : dying(u))
       if (stored[at(id)]) {
         live -= bytes_of(id);

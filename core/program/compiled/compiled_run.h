@@ -9,6 +9,7 @@
 
 #include "program/compiled/buffer_plan.h"
 #include "program/compiled/cuts.h"
+#include "program/compiled/made_ahead.h"
 #include "program/compiled/module_hooks.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
@@ -69,6 +70,7 @@ class CompiledRun {
   void unpack_arguments();
   void end_backward();
   void run_pass();
+  std::vector<Unit> with_next_block(std::vector<Unit> units);
   std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
                                                   std::vector<std::size_t>& last);
   bool is_eager_kernel(const Unit& unit) const {
@@ -77,15 +79,14 @@ class CompiledRun {
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
   /// What is traced becomes CUDA graphs, which have a pool of their own.
   bool records() const { return options_.pool == Stream::graphs; }
-  /// A block is computed again in the graph of the blocks beside it, which are like it.
-  bool plans_buffers() const { return mode_ == TapeMode::redo && options_.blocks_alike; }
-  /// A block of others beside other ones, or one that is kept but for what four bits compute again
-  /// (KeptResults::untagged): all its buffers wait for others.
-  bool keeps_buffers() const {
-    const bool again = mode_ == TapeMode::redo;
-    return in_backward_ &&
-           (again ? !options_.blocks_alike : options_.kept == KeptResults::untagged);
+  /// A block is computed again, but for what has no tag.
+  bool computes_again() const {
+    return mode_ == TapeMode::redo || options_.kept == KeptResults::untagged;
   }
+  /// In the graph of the blocks beside it, which are like it.
+  bool plans_buffers() const { return computes_again() && options_.blocks_alike; }
+  /// Beside blocks of others: all its buffers wait for those.
+  bool keeps_buffers() const { return in_backward_ && computes_again() && !options_.blocks_alike; }
   /// Whether each tensor's place is followed as the scheduler gives it. Of such blocks and of casts
   /// to fp8 the order is not followed: they are counted by what their replays hold
   /// (tests/accuracy/compiled_replay_test.cpp).

@@ -92,6 +92,7 @@ struct Node {
   bool of_weight = false;  ///< product: a weight's gradient, not its input's
   bool untagged = false;   ///< made within a function of autograd, whose results no checkpoint tags
   NodeId over = kNone;     ///< kernel: its result is written where this one is, if nobody needs it
+  bool ahead = false;      ///< stands for the next block's (made_ahead.h)
   bool further = false;    ///< kernel: a result of the call that made its first input
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run eagerly or by
   /// autograd.

@@ -40,10 +40,26 @@ void CompiledRun::return_gradients() {
   returned_.clear();
 }
 
+/// Beside what a block computes, what it makes for the next one.
+std::vector<Unit> CompiledRun::with_next_block(std::vector<Unit> units) {
+  if (!options_.blocks_in_row || !plans_buffers() || !in_backward_) return units;
+  const MadeAhead ahead = make_ahead(trace_.graph, pass_, units);
+  if (ahead.nodes.empty()) return units;
+  const std::size_t nodes = trace_.graph.nodes.size();
+  storage_.resize(nodes, kExternal);
+  for (auto* flags : {&kept_, &pass_.there, &pass_.wanted}) flags->resize(nodes, false);
+  const auto own = std::find(pass_.order.begin(), pass_.order.end(), ahead.after);
+  pass_.order.insert(own + 1, ahead.nodes.begin(), ahead.nodes.end());
+  units = units_of(trace_.graph, pass_);
+  for (const NodeId id : ahead.nodes)  // until the next block
+    if (!traits_of(node(id).kind).call) units.back().reads.push_back(id);
+  return units;
+}
+
 /// Computes what is wanted and not there.
 void CompiledRun::run_pass() {
   pass_.order = order_of(trace_.graph, pass_);
-  const std::vector<Unit> units = units_of(trace_.graph, pass_);
+  const std::vector<Unit> units = with_next_block(units_of(trace_.graph, pass_));
   constexpr std::size_t kNever = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last(trace_.graph.nodes.size(), kNever);
   for (std::size_t u = 0; u < units.size(); ++u) {

@@ -28,11 +28,11 @@ void Trace::backward(std::size_t i) {
       return norm_backward(i, g);
     case OpKind::mul:
       return mul_backward(i, g);
-    case OpKind::matmul:
-      if (view_.state(op.in[0]).needs_grad)
-        give(i, 0, add(NodeKind::product, {g, y}, graph.at(x).elements, graph.at(x).type));
+    case OpKind::matmul:  // the second factor's first, as autograd's functions of products have it
       if (view_.state(op.in[1]).needs_grad)
         give(i, 1, add(NodeKind::product, {g, x}, graph.at(y).elements, graph.at(y).type));
+      if (view_.state(op.in[0]).needs_grad)
+        give(i, 0, add(NodeKind::product, {g, y}, graph.at(x).elements, graph.at(x).type));
       return;
     case OpKind::parameter:
       return give_parameter(op.weight, g);

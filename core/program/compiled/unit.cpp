@@ -49,9 +49,11 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
     allocate_loss(view_, *loss, is_cut(parts_of(options_)), storages_,
                   [&](std::int64_t chunk) { trials_.time(trace_.graph, unit, chunk); });
   if (!unit.call) trials_.time(trace_.graph, unit, 0);
+  const bool ahead = node(unit.writes.front()).ahead;  // the next block's own are counted there
   const bool again = in_backward_ && !node(unit.writes.front()).backward;
   for (const Kernel& kernel :
-       issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit))
+       ahead ? tape::KernelList{}
+             : issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit))
     again ? writer_.launch_again(kernel) : writer_.launch(kernel);
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);

@@ -217,7 +217,8 @@ void UnitBuilder::drop_inner() {
   for (Unit& unit : units_)
     std::erase_if(unit.writes, [&](NodeId id) {
       const Node& node = graph_.at(id);
-      return !unit.call && !read[at(id)] && !pass_.wanted[at(id)] && node.gradient_of == kNone;
+      return !unit.call && !read[at(id)] && !pass_.wanted[at(id)] && node.gradient_of == kNone &&
+             !node.ahead;
     });
   std::erase_if(units_, [](const Unit& unit) { return unit.writes.empty(); });
 }

@@ -1,8 +1,8 @@
 """Small compiled steps that nobody chose, drawn by a seed: what Inductor allocates beside what is predicted. No GPU.
 
-    python compiled_steps/sweep.py PROGRAM FOLDER --seed 5 --cases 40 [--first 0]
+    python compiled_steps/sweep.py PROGRAM FOLDER --seed 5 --cases 40 [--first 0] [--large]
 
-Models of data/models with a few layers, every setting drawn on its own. FOLDER gets `cases.json`, a list for
+Models of data/models with a few layers, every setting drawn on its own; with --large up to 65,536 tokens and more layers. FOLDER gets `cases.json`, a list for
 saved_by_compile.py, which runs each case in a process of its own, and `rows.jsonl`: what both say. A case that has a
 row is compared again, not run again.
 """
@@ -38,17 +38,24 @@ def with_layers(config, count):
     return {**made, key: count, "vocab_size": -(-words // ALIGNED) * ALIGNED}
 
 
-def draw(rng, catalogue):
+# Choices of a draw: tokens and samples at most, layers without and with a number of checkpointed blocks.
+USUAL = {"tokens": 12288, "samples": [1, 2, 3, 4, 6, 8, 12, 16], "longest": 2048, "layers": ([2, 3], [4, 5, 6, 7])}
+LARGE = {"tokens": 65536, "samples": [1, 2, 3, 4, 6, 8, 12, 16, 24], "longest": 8192, "layers": ([2, 3, 4, 8], [4, 6, 9, 12])}
+LENGTHS = (384, 512, 1000, 1024, 1536, 2048, 3072, 4096, 8192)
+
+
+def draw(rng, catalogue, sizes=USUAL):
     model = rng.choice(COMPILED)
     word = one_of(rng, CHECKPOINTING)
-    layers = rng.choice([2, 3]) if word in ("none", "full") else rng.choice([4, 5, 6, 7])
+    layers = rng.choice(sizes["layers"][word in ("every", "count")])
     config = with_layers(catalogue[model], layers)
     policy = {"every": {"policy": "blocks", "every": rng.choice([2, 3])},
               "count": {"policy": "blocks", "count": rng.randint(1, layers - 1)}}.get(word, word)
     preset = one_of(rng, [("bf16-pure", 4), ("bf16-autocast", 4), ("fp32", 2)])
-    length = rng.choice([512, 384] if model in ENCODERS else [one for one in (384, 512, 1000, 1024, 1536, 2048) if one <= longest_of(config)])
-    batch = rng.choice([1, 2, 3, 4, 6, 8, 12, 16])
-    while batch * length > 12288:
+    longest = min(sizes["longest"], longest_of(config))
+    length = rng.choice([512, 384] if model in ENCODERS else [one for one in LENGTHS if one <= longest])
+    batch = rng.choice(sizes["samples"])
+    while batch * length > sizes["tokens"]:
         batch //= 2
     method = one_of(rng, [("full", 6), ("lora", 3)])
     work = {"kind": "train", "method": method, "micro_batch": batch, "sequence_length": length,
@@ -113,6 +120,7 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
     rng, catalogue = random.Random(options.seed), catalogue_by_name()
@@ -122,7 +130,7 @@ def main():
         with open(rows_path, encoding="utf-8") as file:
             known = {row["name"]: row for row in map(json.loads, file)}
     for number in range(options.cases):
-        model, job = draw(rng, catalogue)
+        model, job = draw(rng, catalogue, LARGE if options.large else USUAL)
         name = f"{number}-{words_of(model, job)}"
         if number < options.first:
             continue

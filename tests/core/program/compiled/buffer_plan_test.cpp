@@ -24,6 +24,13 @@ class SmallPass {
     units_.push_back({.nodes = {{id, reads}}, .reads = reads, .writes = {id}, .call = true});
     return id;
   }
+  /// A result of the last unit that stays inside of it.
+  void keep_inside(std::int64_t elements) {
+    Node node;
+    node.elements = elements;
+    graph_.nodes.push_back(node);
+    units_.back().nodes.push_back({graph_.end() - 1, {}});
+  }
   BufferPlan plan(bool again = false, std::int64_t room = 0) const {
     const std::size_t count = graph_.nodes.size();
     const Pass pass{{}, std::vector<bool>(count), std::vector<bool>(count)};
@@ -65,6 +72,19 @@ TEST(BufferPlan, LetsABufferGoThatWouldRaiseThePeak) {
   EXPECT_EQ(taken_by(pass.plan(), late), kNone);
   EXPECT_FALSE(pass.plan().waits[static_cast<std::size_t>(early)]);
   EXPECT_EQ(taken_by(pass.plan(false, 30000), late), early);
+}
+
+// What a kernel does not write down was a buffer to the scheduler.
+TEST(BufferPlan, ExpectsWhatStaysInsideOfAKernel) {
+  SmallPass pass;
+  const NodeId early = pass.make({}, 1000);
+  const NodeId small = pass.make({early}, 10);
+  const NodeId middle = pass.make({small}, 20);
+  pass.keep_inside(3000);
+  const NodeId rest = pass.make({middle}, 30);
+  const NodeId late = pass.make({rest}, 1000);
+  EXPECT_EQ(taken_by(pass.plan(false, 17000), late), early);
+  EXPECT_EQ(taken_by(pass.plan(false, 15000), late), kNone);
 }
 
 TEST(BufferPlan, GivesAttentionNoBuffer) {
