@@ -16,6 +16,13 @@ double elements_of(const std::vector<OwnedTensor>& owned) {
   return elements;
 }
 
+std::int64_t matrices_of(const std::vector<OwnedTensor>& owned) {
+  std::int64_t count = 0;
+  for (const OwnedTensor& t : owned)
+    if (Updated{.parameter = t.parameter}.is_matrix()) count += t.count;
+  return count;
+}
+
 /// Lists of DTensors take the host longer.
 Issue issue_of(Given given) {
   return given == Given::shards ? Issue::sharded : Issue::listed;
@@ -109,10 +116,12 @@ std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
   if (variant.implementation == OptimizerImplementation::fused)
     step.elements = elements_of(owned) / tensors;
   if (variant.one_by_one) {  // every operation on every tensor is a call of its own
-    const auto operations = static_cast<std::int32_t>(passes.operations);
+    const std::int64_t operations =
+        passes.operations - passes.of_matrices + (width < 4 ? passes.widening : 0);
     step.kind = KernelKind::elementwise;
     step.issue = Issue::loop;
-    step.calls = tensors * operations;
+    step.calls =
+        static_cast<std::int32_t>(tensors * operations + matrices_of(owned) * passes.of_matrices);
     step.bytes = bytes / step.calls;
   }
   std::vector<Kernel> kernels{step};

@@ -77,7 +77,9 @@ struct UpdateProduct {
 struct UpdatePasses {
   double count = 0;
   std::int64_t operations = 1;
-  double widened = 0;  ///< further ones of fp32, over tensors of 16 bits alone
+  double widened = 0;            ///< further ones of fp32, over tensors of 16 bits alone
+  std::int64_t of_matrices = 0;  ///< those of `operations` that a vector has not
+  std::int64_t widening = 0;     ///< further operations of a tensor of 16 bits
 };
 
 /// The kernel that updates one tensor.

@@ -296,6 +296,8 @@ void ForwardPass::launch(const Op& op, DType type) {
     if (op.fused != nullptr && op.fused->host_reads) host_reads_labels(p_);
     if (op.one_by_one) host_reads_lengths();
     if (host_reads_places(op.kind)) p_.writer.host_waits();
+    if (const Op* stored = unpacked_by(p_.view, op))
+      return p_.writer.launch(widening_kernels(p_.view, *stored, Issue::fused));
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }

@@ -1,5 +1,6 @@
 #include "program/tape/widened.h"
 
+#include "program/tape/exchange_rules.h"
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -49,6 +50,14 @@ std::int64_t widened_bytes(const GraphView& view, const Op& op) {
   const Parameter& weight = view.parameter(op.weight);
   const std::int64_t scales = quantizes_scales(weight) ? checked_mul(scales_of(weight), 8) : 0;
   return checked_add(view.bytes_of(weight, view.parameter_type(op.weight)), scales);
+}
+
+const Op* unpacked_by(const GraphView& view, const Op& op) {
+  if (op.kind != OpKind::copy) return nullptr;
+  const Op* stored = maker_of(view.graph(), op.in[0]);
+  const bool packed =
+      stored != nullptr && stored->kind == OpKind::parameter && widens(view, *stored);
+  return packed ? stored : nullptr;
 }
 
 KernelList widening_kernels(const GraphView& view, const Op& op, Issue first) {

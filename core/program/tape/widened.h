@@ -33,6 +33,10 @@ class WidenedWeight {
 /// What the forward pass allocates for it; 0 where the weight is stored as it is.
 std::int64_t widened_bytes(const GraphView& view, const Op& op);
 
+/// Whether `op` unpacks a weight that is stored in few bits, for others than its own product: peft
+/// takes DoRA's lengths of it (utils/integrations.py, dequantize_module_weight). Then its maker.
+const Op* unpacked_by(const GraphView& view, const Op& op);
+
 /// The kernels before the product; `first`: what the host does for the first of them.
 KernelList widening_kernels(const GraphView& view, const Op& op, Issue first);
 

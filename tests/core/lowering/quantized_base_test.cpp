@@ -78,6 +78,24 @@ TEST(QuantizedBase, KeepsNothingOfAWidenedWeight) {
   EXPECT_EQ(live, 0);
 }
 
+/// Calls of bitsandbytes' functions in one block's forward pass.
+std::int64_t widenings(const Plan& plan) {
+  const Model model = llama(plan);
+  std::int64_t calls = 0;
+  for (const Kernel& k : run_segments(model, plan).segments[1].forward.forward_kernels)
+    if (k.issue == Issue::fused) calls += k.calls;
+  return calls;
+}
+
+/// Each product widens its weight; of two adapted ones DoRA measures the rows (peft,
+/// utils/integrations.py, dequantize_module_weight), for which they are widened once more.
+TEST(QuantizedBase, IsWidenedOnceMoreForTheLengthsOfItsRows) {
+  Plan plan = plan_of(Quantization::nf4);
+  EXPECT_EQ(widenings(plan), 7);
+  plan.workload.lora->magnitudes = true;
+  EXPECT_EQ(widenings(plan), 7 + 2);
+}
+
 TEST(KbitPreparation, KeepsWhatIsNotQuantizedInFp32) {
   Plan plan = plan_of(Quantization::nf4);
   const Model model = llama(plan);
