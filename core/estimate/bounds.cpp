@@ -167,11 +167,11 @@ class PlanBound {
       if (repeats[k].count == 0) continue;
       const std::size_t i = repeats[k].segment;
       const LeastSegment& s = least_.segments[i];
-      const bool first = s.has_first && detail::starts_segment(repeats, k);
+      const std::int64_t first = s.has_first && detail::starts_segment(repeats, k) ? 1 : 0;
       for (const detail::Stretch& layers :
-           detail::stretches(run_, run_.segments[i], block, repeats[k].count - (first ? 1 : 0)))
+           detail::stretches(run_, run_.segments[i], block + first, repeats[k].count - first))
         add_layers(sum, i, layers);
-      if (first) {
+      if (first > 0) {
         sum.seconds += seconds_[i].first;
         sum.flops += s.first_forward.flops + s.first_backward.flops;
         sum.kept += s.first_forward.kept - cached_bytes(run_.segments[i]);
@@ -241,8 +241,8 @@ LeastPasses least_passes(const Passes& passes) {
     }
     least.has_first = s.first.has_value();
     if (s.first) {
-      least.first_forward = least_pass(passes, detail::forward_of(*s.first));
-      least.first_backward = least_pass(passes, detail::backward_of(*s.first));
+      least.first_forward = least_pass(passes, detail::forward_of(s.first->forward));
+      least.first_backward = least_pass(passes, detail::backward_of(s.first->backward));
     }
     all.segments.push_back(std::move(least));
   }

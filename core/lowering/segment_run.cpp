@@ -250,11 +250,10 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   return options;
 }
 
-}  // namespace
-
-SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
-                       const Regime& regime, const Incoming& in,
-                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
+/// All iterations are given what the first one is.
+SegmentRun run_alike(const Model& model, const Segment& segment, const Plan& plan,
+                     const Regime& regime, const Incoming& in,
+                     const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
   const Sizes sizes = sizes_of(plan, model);
   const bool checkpointed = plan.recomputes_blocks() && segment.checkpointable;
   SegmentRun s;
@@ -308,8 +307,27 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
     const bool reads_frozen = !in.needs_grad && !regime.zero3_linear;
     if (reads_frozen) options.input_needs_grad = false;
-    if (reads_frozen || used_first) s.first = run(TapeMode::keep);
+    if (reads_frozen || used_first) s.first = both_passes(run(TapeMode::keep));
   }
+  return s;
+}
+
+}  // namespace
+
+/// Blocks that end with a norm give one another what autocast makes of it, in fp32; the first one
+/// has what the embeddings give, in the parameters' type.
+SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
+                       const Regime& regime, const Incoming& in,
+                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
+  SegmentRun s = run_alike(model, segment, plan, regime, in, cuts, own_tapes);
+  const DType given = s.forward.output_dtype;
+  if (plan.compile || segment.repeat == 1 || given == in.stream) return s;
+  const bool own = !s.others || own_tapes.has(0);
+  LayerTapes first = s.first ? *s.first : own ? LayerTapes(s) : *s.others;
+  Incoming next = in;
+  next.stream = given;
+  s = run_alike(model, segment, plan, regime, next, cuts, own_tapes);
+  s.first = std::move(first);
   return s;
 }
 

@@ -148,7 +148,7 @@ void fill_tables(ModelRun& run) {
     const std::int32_t others = base + detail::shared_slots(s);
     if (s.others) append(s.others->forward, s.others->backward, others);
     if (s.behind) append(s.behind->forward, s.behind->backward, others + s.others->forward.slots);
-    if (s.first) append(*s.first, *s.first, base);
+    if (s.first) append(s.first->forward, s.first->backward, base);
   }
 }
 
@@ -288,7 +288,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
     s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],
                                               i > 0 ? run.segments[i - 1].forward.output_bytes : 0);
-    const TapeRun& tape = s.first ? *s.first : s.forward;
+    const TapeRun& tape = s.first ? s.first->forward : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
     s.makes_along =
@@ -432,7 +432,8 @@ std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
 }
 
 std::int32_t shared_slots(const SegmentRun& s) {
-  return std::max({s.forward.slots, s.backward.slots, s.first ? s.first->slots : 0});
+  const std::int32_t own = std::max(s.forward.slots, s.backward.slots);
+  return s.first ? std::max({own, s.first->forward.slots, s.first->backward.slots}) : own;
 }
 
 std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat) {
@@ -466,13 +467,14 @@ void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<Segment
   std::int64_t block = block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRun& s = run.segments[repeats[k].segment];
-    const bool first =
-        s.first && repeats[k].begins && repeats[k].count > 0 && ends_segment(repeats, k);
+    const bool begins = repeats[k].begins && repeats[k].count > 0 && ends_segment(repeats, k);
+    const auto first = firsts(s, begins);
     block -= block_count(run, repeats[k]);
-    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
+    for (const Stretch& layers : stretches(run, s, block + first, repeats[k].count - first))
       for (const TapeRun* tape : {&layers.tapes->forward, &layers.tapes->backward})
         drop(*tape, layers.count);
-    if (first) drop(*s.first, 1);
+    if (first > 0)
+      for (const TapeRun* tape : {&s.first->forward, &s.first->backward}) drop(*tape, 1);
   }
 }
 
@@ -482,14 +484,14 @@ void drop_caches(ProgramBuilder& b, const ModelRun& run,
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRun& s = run.segments[repeats[k].segment];
     const std::int32_t base = slot_base(run, repeats[k].segment);
-    const bool first = s.first && repeats[k].begins && starts_segment(repeats, k);
-    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0))) {
+    const auto first = firsts(s, repeats[k].begins && starts_segment(repeats, k));
+    for (const Stretch& layers : stretches(run, s, block + first, repeats[k].count - first)) {
       const bool behind = s.behind && layers.tapes == &*s.behind;
       const std::int32_t others = base + shared_slots(s) + (behind ? slots_of(s.others) : 0);
       drop_cache(b, layers.tapes->forward.until_forward_ends, layers.tapes == &s ? base : others,
                  layers.count);
     }
-    if (first) drop_cache(b, s.first->until_forward_ends, base, 1);
+    if (first > 0) drop_cache(b, s.first->forward.until_forward_ends, base, 1);
     block += block_count(run, repeats[k]);
   }
 }

@@ -33,9 +33,9 @@ struct SegmentRun : LayerTapes {
   std::optional<LayerTapes> behind;
   /// Inputs of checkpointed blocks that hooks still send while the next blocks run.
   std::vector<TailedFree> sent_inputs;
-  /// The first iteration, where its input needs no gradient and those of the others do; only the
-  /// events are used.
-  std::optional<TapeRun> first;
+  /// The first iteration, where its input needs no gradient and those of the others do, or is of
+  /// another type than what they give one another; only the events are used.
+  std::optional<LayerTapes> first;
 };
 
 struct ModelRun {
@@ -352,6 +352,11 @@ inline bool starts_segment(const std::vector<SegmentRepeat>& repeats, std::size_
   return index == 0 || repeats[index - 1].segment != repeats[index].segment;
 }
 
+/// How many of the iterations have the tapes of SegmentRun::first; `begins`: the first is here.
+inline std::int64_t firsts(const SegmentRun& s, bool begins) {
+  return s.first && begins ? 1 : 0;
+}
+
 }  // namespace detail
 
 template <typename Hooks>
@@ -372,12 +377,13 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending);
     };
     for (const TailedFree& input : s.sent_inputs) b.alloc(input.event.category, input.event.bytes);
-    const bool first = s.first && repeat.begins && detail::starts_segment(repeats, k);
-    if (first) emit(*s.first, 1);
+    const auto first = detail::firsts(s, repeat.begins && detail::starts_segment(repeats, k));
+    if (first > 0) emit(s.first->forward, 1);
     for (const detail::Stretch& layers :
-         detail::stretches(run, s, block, repeat.count - (first ? 1 : 0)))
+         detail::stretches(run, s, block + first, repeat.count - first))
       emit(layers.tapes->forward, layers.count);
     detail::leave(pending, s.sent_inputs, 0);
+    if (!s.segment->graph.beside().empty()) detail::drain(b, pending, 0);
     block += detail::block_count(run, repeat);
     if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
@@ -427,23 +433,22 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     detail::begin_recording(b, run);
-    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending, [&] {
-        if constexpr (requires { hooks.enter_first(b, tape); }) hooks.enter_first(b, tape);
-      });
+    const auto enter_first = [&](const TapeRun& tape) {
+      if constexpr (requires { hooks.enter_first(b, tape); }) hooks.enter_first(b, tape);
     };
-    const bool first = s.first && repeat.begins && detail::ends_segment(repeats, k);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending,
+                              [&] { enter_first(tape); });
+    };
+    const auto first = detail::firsts(s, repeat.begins && detail::ends_segment(repeats, k));
     block -= detail::block_count(run, repeat);
-    const auto layers = detail::stretches(run, s, block, repeat.count - (first ? 1 : 0));
+    const auto layers = detail::stretches(run, s, block + first, repeat.count - first);
     for (auto stretch = layers.rbegin(); stretch != layers.rend(); ++stretch) {
-      if constexpr (requires { hooks.enter_first(b, stretch->tapes->backward); })
-        if (stretch != layers.rbegin()) hooks.enter_first(b, stretch->tapes->backward);
+      if (stretch != layers.rbegin()) enter_first(stretch->tapes->backward);
       emit(stretch->tapes->backward, stretch->count);
     }
-    if (first) {
-      if constexpr (requires { hooks.enter_first(b, *s.first); }) hooks.enter_first(b, *s.first);
-      emit(*s.first, 1);
-    }
+    if (first > 0) enter_first(s.first->backward);
+    if (first > 0) emit(s.first->backward, 1);
     if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i)
       if (run.shared_kept[i] && run.lets_go[i] == repeat.segment)

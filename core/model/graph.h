@@ -358,6 +358,10 @@ class Graph {
     if (!cached_) named_in_output_.push_back(x);
   }
   const std::vector<ValueId>& named_in_output() const { return named_in_output_; }
+  /// The segment returns `x` beside its output, and its caller has a name for both until the next
+  /// segment has returned. Behind the last one the model's forward returns.
+  void return_beside(ValueId x) { beside_.push_back(x); }
+  const std::vector<ValueId>& beside() const { return beside_; }
   /// The layer puts `x` into a dictionary for later layers, which the model's forward has. A
   /// recomputation puts its own there, and the graph that made it stays.
   void lend(ValueId x) { lent_.push_back(x); }
@@ -388,7 +392,7 @@ class Graph {
   std::vector<Function> functions_;
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
-  std::vector<ValueId> named_, named_in_model_, named_in_output_, lent_;
+  std::vector<ValueId> named_, named_in_model_, named_in_output_, beside_, lent_;
   ValueId output_ = kNone, returned_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   ModelHead head_;

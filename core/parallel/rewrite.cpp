@@ -59,6 +59,7 @@ Graph GraphRewrite::finish() {
   for (const ValueId value : from_.named()) to_.name(at(value));
   for (const ValueId value : from_.named_in_model()) to_.name_in_model(at(value));
   for (const ValueId value : from_.named_in_output()) to_.name_in_output(at(value));
+  for (const ValueId value : from_.beside()) to_.return_beside(at(value));
   for (const ValueId value : from_.lent()) to_.lend(at(value));
   to_.set_output(at(from_.output()));
   return std::move(to_);

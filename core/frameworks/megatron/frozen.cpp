@@ -20,7 +20,7 @@ void emit_chunk(ProgramBuilder& b, const KeptWeightsPass& pass, const StageChunk
     if (repeat.count == 0) continue;
     const SegmentRun& s = run.segments[repeat.segment];
     const std::int64_t first = s.first && repeat.begins ? 1 : 0;
-    if (first > 0) detail::emit_iterations(b, 1, detail::forward_of(*s.first), hooks, none);
+    if (first > 0) detail::emit_iterations(b, 1, detail::forward_of(s.first->forward), hooks, none);
     detail::emit_iterations(b, repeat.count - first, detail::forward_of(s.forward), hooks, none);
     detail::drop_cache(b, s.forward.until_forward_ends, detail::slot_base(run, repeat.segment),
                        repeat.count);

@@ -51,7 +51,7 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
     s.forward = run_tape(model, segment, regime, own, stream, TapeMode::infer);
     stream = s.forward.output_dtype;
     if (!run.segments.empty() && run.segments.back().forward.names_output)
-      s.first = without_input_freed(s.forward);
+      s.first = LayerTapes{without_input_freed(s.forward), {}};
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);

@@ -46,7 +46,7 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
     };
     const bool first = s.first && repeats[k].begins && detail::starts_segment(repeats, k);
     if (first) {
-      emit(*s.first, 1);
+      emit(s.first->forward, 1);
       held = run.segments[segment - 1].forward.output_bytes;
     }
     emit(s.forward, repeats[k].count - (first ? 1 : 0));

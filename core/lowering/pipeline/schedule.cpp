@@ -52,7 +52,8 @@ bool makes_input_gradient(const ModelRun& run, const StageChunk& chunk) {
   if (chunk.first || chunk.repeats.empty()) return true;
   const SegmentRepeat& front = chunk.repeats.front();
   const SegmentRun& s = run.segments[front.segment];
-  return !(s.first && front.begins) && s.backward.input_gradient_slot != kNoSlot;
+  const LayerTapes& tapes = s.first && front.begins ? *s.first : s;
+  return tapes.backward.input_gradient_slot != kNoSlot;
 }
 
 std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {

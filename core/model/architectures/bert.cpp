@@ -131,7 +131,9 @@ void declare_vocabulary(ModelBuilder& m, const ModelConfig& c, const Bert& b, Bo
   const std::string at = b.roberta ? "lm_head." : "cls.predictions.";
   const std::string inner = b.roberta ? at : at + "transform.";
   const ParameterId bias = m.tensor(at + "bias", {b.vocab}, ParameterKind::bias);
+  m.set_like_blocks(true);  // peft's word for all linears means it too
   h.dense = m.linear(inner + "dense", b.hidden, b.hidden, true);
+  m.set_like_blocks(false);
   h.norm = m.layer_norm(inner + (b.roberta ? "layer_norm" : "LayerNorm"), b.hidden);
   if (!c.flag("tie_word_embeddings", true)) {
     h.decoder = m.linear(at + "decoder", b.hidden, b.vocab, true);

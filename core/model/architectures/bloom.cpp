@@ -89,6 +89,8 @@ Model build_bloom(const ModelConfig& config, const BuildOptions& options) {
              .kv_heads = heads,
              .head_dim = hidden / heads,
              .dropout = config.number("attention_dropout", 0.0),
+             .names_scores = true,
+             .returns_weights = true,
              .mask = mask};
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});

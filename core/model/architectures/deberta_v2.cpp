@@ -137,7 +137,9 @@ DebertaHead declare_deberta_head(ModelBuilder& m, const ModelConfig& c, const En
   const ModelHead& head = m.options().head;
   if (head.kind == HeadKind::language_model) {
     const ParameterId bias = m.tensor("cls.predictions.bias", {e.vocab}, ParameterKind::bias);
+    m.set_like_blocks(true);  // peft's word for all linears means it too
     h.dense = m.linear("cls.predictions.transform.dense", hidden, hidden, true);
+    m.set_like_blocks(false);
     h.norm = m.layer_norm("cls.predictions.transform.LayerNorm", hidden);
     if (!c.flag("tie_word_embeddings", true))
       c.fail("tie_word_embeddings", "a head of its own is not supported", "true");

@@ -63,7 +63,9 @@ DistilHead register_distil_head(ModelBuilder& m, const ModelConfig& c, const Dis
     case HeadKind::none:
       break;
     case HeadKind::language_model:
+      m.set_like_blocks(true);  // peft's word for all linears means it too
       h.dense = m.linear("vocab_transform", d.hidden, d.hidden, true);
+      m.set_like_blocks(false);
       h.norm = m.layer_norm("vocab_layer_norm", d.hidden);
       h.out = c.flag("tie_word_embeddings", true)
                   ? m.tied_linear("vocab_projector", words, true)

@@ -23,7 +23,9 @@ ElectraHead declare_electra_head(ModelBuilder& m, const ModelConfig& c, const En
       break;
     case HeadKind::language_model:
       h.norm = m.layer_norm("generator_predictions.LayerNorm", words.width);
+      m.set_like_blocks(true);  // peft's word for all linears means it too
       h.dense = m.linear("generator_predictions.dense", e.shape.hidden, words.width, true);
+      m.set_like_blocks(false);
       h.out = c.flag("tie_word_embeddings", true)
                   ? m.tied_linear("generator_lm_head", words, true)
                   : m.linear("generator_lm_head", words.width, e.vocab, true);
@@ -78,8 +80,10 @@ Model build_electra(const ModelConfig& c, const BuildOptions& options) {
       m.embedding(at + "token_type_embeddings", c.count({"type_vocab_size"}, 2), width);
   const auto norm = m.layer_norm(at + "LayerNorm", width);
   LinearModule project;
+  m.set_like_blocks(true);  // peft's word for all linears means it too
   if (width != e.shape.hidden)
     project = m.linear("electra.embeddings_project", width, e.shape.hidden, true);
+  m.set_like_blocks(false);
   m.begin_repeat("electra.encoder.layer", e.layers);
   const EncoderLayer layer = encoder_layer(m, e.shape);
   m.end_repeat();

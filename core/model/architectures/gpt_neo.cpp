@@ -97,6 +97,7 @@ Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options) {
              .dropout = config.number("attention_dropout", 0.0),
              .softmax_f32 = false,
              .scores_f32 = true,
+             .returns_weights = true,
              .mask = mask};
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});

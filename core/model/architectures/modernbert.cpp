@@ -114,7 +114,9 @@ ModernHead declare_modern_head(ModelBuilder& m, const ModelConfig& c, const Mode
   const ModelHead& head = m.options().head;
   const std::int64_t hidden = b.encoder.shape.hidden;
   if (head.kind == HeadKind::none) return h;
+  m.set_like_blocks(true);  // peft's word for all linears means it too
   h.dense = m.linear("head.dense", hidden, hidden, c.flag("classifier_bias", false));
+  m.set_like_blocks(false);
   h.norm = m.layer_norm("head.norm", hidden, b.norm_bias);
   const bool bias = c.flag("decoder_bias", true);
   if (head.kind != HeadKind::language_model) {

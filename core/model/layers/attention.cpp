@@ -104,6 +104,7 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
     const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, scores));
     scores = g.map(OpKind::scalar, squashed);
   }
+  if (s.names_scores) g.name(scores);
   if (bias != kNone) return g.map(OpKind::add, scores, bias);
   if (s.mask == kNone) return g.map(OpKind::scalar, scores);
   return g.map(OpKind::add, scores, g.shared_input(s.mask, {1, extent.scale}));
@@ -142,7 +143,8 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
-  g.name(probabilities);  // returned with the result, as the attention's weights
+  // Returned with the result, as the attention's weights.
+  s.returns_weights ? g.return_beside(probabilities) : g.name(probabilities);
   const ValueId out = g.map(OpKind::copy, context);
   for (const ValueId local : {all_queries, k, v}) g.hold(local, out);
   return out;

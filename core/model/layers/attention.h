@@ -26,6 +26,9 @@ struct AttentionShape {
   bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
   bool scores_f32 = false;    ///< q and k are cast to fp32 before their product
   bool softcap = false;       ///< tanh(scores / cap)·cap
+  bool names_scores = false;  ///< scores without a mask have a name until the module returns
+  /// Its block returns the probabilities beside the result (Graph::return_beside).
+  bool returns_weights = false;
   std::int32_t mask = kNone;  ///< in Model::shared: the additive mask [b, 1, s, s]
 };
 

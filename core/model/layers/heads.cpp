@@ -18,10 +18,19 @@ ValueId label_loss(Graph& g, ValueId logits, Extent labels = {}) {
   return g.op(mean, {1, Scale::one});
 }
 
+/// The model's forward, which has a name for what its blocks gave, returns with the loss: what a
+/// trainer makes of its outputs comes behind.
+void end_forward(Graph& g, ValueId loss) {
+  g.let_input_go();
+  for (const Input& in : g.inputs())
+    if (in.kind == InputKind::chained) g.hold(in.value, loss);
+}
+
 }  // namespace
 
 ValueId cross_entropy(Graph& g, ValueId logits, Extent labels) {
   const ValueId loss = label_loss(g, logits, labels);
+  end_forward(g, loss);
   return_logits(g, logits, loss);
   return loss;
 }
@@ -30,6 +39,7 @@ ValueId cross_entropy_f32(Graph& g, ValueId logits) {
   const ValueId wide = g.map(OpKind::to_f32, logits);
   const ValueId loss = label_loss(g, wide);
   g.hold(wide, loss);
+  end_forward(g, loss);
   return_logits(g, logits, loss);
   return loss;
 }

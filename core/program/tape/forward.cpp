@@ -152,7 +152,10 @@ void ForwardPass::compute(std::size_t i) {
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   p_.offloading.pause(false);
-  if (is_told(op)) p_.saved.hold(out.storage);
+  if (is_told(op)) {
+    p_.saved.hold(out.storage);
+    out.needs_grad = op.out != p_.graph().output();  // what is made of it has a graph
+  }
   if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
@@ -400,6 +403,21 @@ void ForwardPass::leave_to_output() {
   }
 }
 
+/// What it returns beside its output: the next one drains it, unless autograd keeps it.
+void ForwardPass::leave_beside() {
+  if (p_.graph().beside().empty()) return;
+  const bool leaves = p_.mode == TapeMode::keep || p_.mode == TapeMode::discard;
+  if (leaves) p_.writer.emit(TapeEvent::Kind::drain, Category::activations, 0, 0);
+  for (const ValueId value : p_.graph().beside()) {
+    const StorageId id = p_.view.state(value).storage;
+    if (id == kExternal) continue;
+    if (!leaves || p_.storages.is_shared(id))
+      p_.storages.unref(id);
+    else
+      p_.run.forward_tail.push_back({p_.storages.free_event(id), 0});
+  }
+}
+
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
   // The nodes of a recomputation go with it; the others' hold on.
@@ -410,6 +428,7 @@ void ForwardPass::end() {
   if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
   p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
   leave_to_output();
+  leave_beside();
   if (redo && stops_early(p_.options)) stop_early();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);

@@ -51,6 +51,7 @@ class ForwardPass {
   void host_reads_lengths();
   bool is_told(const Op& op) const;
   void leave_to_output();
+  void leave_beside();
   void end();
   void export_output();
 

@@ -35,7 +35,7 @@ Uses uses_of(const Graph& graph) {
 std::vector<NameEnd> name_ends(const Graph& graph, TapeMode mode) {
   const Uses uses = uses_of(graph);
   std::vector<bool> outlive(graph.values().size());
-  for (const auto* named : {&graph.named_in_model(), &graph.named_in_output()})
+  for (const auto* named : {&graph.named_in_model(), &graph.named_in_output(), &graph.beside()})
     for (const ValueId value : *named) outlive[static_cast<std::size_t>(value)] = true;
   std::vector<NameEnd> ends;
   ends.reserve(graph.values().size());

@@ -28,23 +28,8 @@ import torch
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
 from compilation import compile_model
 from compiled_memory import Compiler, Memory
+from placed import on_stand_in
 from stand_in_adapters import in_eight_bits, in_four_bits, pack, pack_eight, with_adapters
-
-
-def on_stand_in(model, memory):
-    """The parameters and buffers of a model on the meta device, on the GPU that is not there."""
-    made = {}
-
-    def real(t):
-        if id(t) not in made:
-            fake = torch.empty(t.shape, dtype=t.dtype, device="cuda")
-            made[id(t)] = torch.nn.Parameter(fake, t.requires_grad) if isinstance(t, torch.nn.Parameter) else fake
-        return made[id(t)]
-
-    with memory:
-        for module in model.modules():
-            for held in (module._parameters, module._buffers):
-                held.update({name: real(t) for name, t in held.items() if t is not None})
 
 
 def model_of(case, memory):

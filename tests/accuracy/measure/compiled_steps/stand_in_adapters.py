@@ -18,14 +18,14 @@ def _replace(model, make):
         parameter.requires_grad_(False)
 
 
-def in_four_bits(model):
+def in_four_bits(model, values="nf4", double=True):
     from bitsandbytes.nn import Linear4bit
 
     def make(linear):
         made = Linear4bit(linear.in_features, linear.out_features, linear.bias is not None, device="meta",
-                          compute_dtype=torch.bfloat16, compress_statistics=True, quant_type="nf4")
+                          compute_dtype=torch.bfloat16, compress_statistics=double, quant_type=values)
         made.weight = linear.weight  # packed when it is on the stand-in
-        made.weight.compress_statistics, made.weight.quant_type = True, "nf4"  # peft asks
+        made.weight.compress_statistics, made.weight.quant_type = double, values  # peft asks
         return made
 
     _replace(model, make)
@@ -53,8 +53,9 @@ def with_adapters(model, lora, task="CAUSAL_LM"):
                                                 target_modules=every_linear(lora["targets"])))
 
 
-def pack(model, memory):
-    """Gives the linears on the stand-in their packed weights. Not as Params4bit: a tensor without data cannot be one."""
+def pack(model, memory, values="nf4", double=True):
+    """Gives the linears on the stand-in their packed weights; `double`: the scales are quantized too. Not as Params4bit:
+    a tensor without data cannot be one."""
     from bitsandbytes.functional import QuantState
     from bitsandbytes.nn import Linear4bit
 
@@ -67,11 +68,15 @@ def pack(model, memory):
                 continue
             count, shape = linear.in_features * linear.out_features, (linear.out_features, linear.in_features)
             scales = count // 64
-            second = QuantState(absmax=empty(-(-scales // 256)), blocksize=256, code=empty(256), dtype=torch.float32)
+            second, offset = None, None
+            if double:
+                second = QuantState(absmax=empty(-(-scales // 256)), blocksize=256, code=empty(256), dtype=torch.float32)
+                offset = empty(())
             weight = torch.nn.Parameter(empty(count // 2, 1, dtype=torch.uint8), requires_grad=False)
-            weight.quant_state = QuantState(absmax=empty(scales, dtype=torch.uint8), shape=torch.Size(shape),
-                                            dtype=torch.bfloat16, blocksize=64, code=empty(16), quant_type="nf4",
-                                            offset=empty(()), state2=second)
+            stored = torch.uint8 if double else torch.float32
+            weight.quant_state = QuantState(absmax=empty(scales, dtype=stored), shape=torch.Size(shape),
+                                            dtype=torch.bfloat16, blocksize=64, code=empty(16), quant_type=values,
+                                            offset=offset, state2=second)
             linear.weight, linear.quant_state = weight, weight.quant_state
             linear.compute_type_is_set = True
 

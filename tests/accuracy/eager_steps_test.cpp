@@ -1,0 +1,86 @@
+// Steps that nothing compiles beside what PyTorch allocates for them, run on tensors without data
+// (measure/kept_tensors/step_without_gpu.py, measure/eager).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::eager_steps_test {
+namespace {
+
+Json step_of(const std::string& name) {
+  for (const Json& step :
+       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/eager/steps.json"))
+    if (step.at("name") == name) return step;
+  ADD_FAILURE() << name;
+  return {};
+}
+
+/// The phase that is furthest off, as a share of the whole peak. What is there before the first
+/// step is not asked: workspaces come with it.
+double worst_error(const Json& step) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  JobContext context;
+  context.hardware = &hardware;
+  const Job job = load_job(step.at("job"), "step.json", context);
+  const Estimate e = estimate(job.model, job.plan, load_calibration(), ReservedMemory::simulated);
+  const Json& phases = step.at("phases");
+  double worst = 0, whole = 0;
+  const auto compare = [&](const char* name, std::int64_t ours) {
+    const auto theirs = phases.at(name).get<double>();
+    whole = std::max(whole, theirs);
+    worst = std::max(worst, std::abs(static_cast<double>(ours) - theirs));
+  };
+  const auto both = [&](Phase phase, const char* peak, const char* end) {
+    compare(peak, e.phases[static_cast<std::size_t>(phase)].peak);
+    compare(end, e.phases[static_cast<std::size_t>(phase)].end);
+  };
+  both(Phase::forward, "forward_peak", "forward_end");
+  both(Phase::backward, "backward_peak", "backward_end");
+  both(Phase::step, "step_peak", "step_end");
+  return worst / whole;
+}
+
+/// OPT-350M norms behind its sublayers: under autocast its blocks give one another fp32, and the
+/// embeddings give the first one 16 bits.
+TEST(EagerSteps, FirstBlocksHaveAnInputOfTheirOwnType) {
+  for (const char* name : {"opt-350m-4-layers", "opt-350m-4-layers-lora",
+                           "opt-350m-4-layers-offload", "opt-350m-4-layers-dora-offload"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+TEST(EagerSteps, FirstBlocksKeepTheirPlaceAmongCheckpointedOnes) {
+  for (const char* name : {"opt-350m-5-layers-every2", "opt-350m-5-layers-count2"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+/// BLOOM's blocks return the attention's probabilities beside their output, and the scores have a
+/// name until they do.
+TEST(EagerSteps, ProbabilitiesOutliveTheBlockThatReturnsThem) {
+  EXPECT_LT(worst_error(step_of("bloom-3-layers-checkpointed")), 0.002);
+  EXPECT_LT(worst_error(step_of("gpt-neo-4-layers-checkpointed")), 0.003);
+}
+
+/// peft's word for all linears means what stands between an encoder's blocks and its vocabulary.
+TEST(EagerSteps, HeadsOfEncodersAreAdapted) {
+  for (const char* name :
+       {"bert-4-layers-lora", "electra-4-layers-dora", "modernbert-4-layers-lora"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+/// Frozen embeddings that are told to need a gradient: the norm behind them keeps its input.
+TEST(EagerSteps, NormsBehindToldEmbeddingsKeepTheirInput) {
+  for (const char* name : {"roberta-4-layers-selective-op-lora", "distilbert-4-layers-dora-every2",
+                           "deberta-3-layers-lora-checkpointed", "bloom-5-layers-dora-every2"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+}  // namespace
+}  // namespace shardplan::eager_steps_test
