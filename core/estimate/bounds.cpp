@@ -181,10 +181,12 @@ class PlanBound {
     return sum;
   }
 
-  /// Autocast's copies of weights go when the forward pass is over.
+  /// Autocast's copies of weights, and what the model's output names, go when the forward pass is
+  /// over.
   static std::int64_t cached_bytes(const LayerTapes& layer) {
     std::int64_t bytes = 0;
-    for (const TapeEvent& e : layer.forward.until_forward_ends) bytes += e.bytes;
+    for (const auto* left : {&layer.forward.until_autocast_ends, &layer.forward.until_forward_ends})
+      for (const TapeEvent& e : *left) bytes += e.bytes;
     return bytes;
   }
 

@@ -478,8 +478,8 @@ void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<Segment
   }
 }
 
-void drop_caches(ProgramBuilder& b, const ModelRun& run,
-                 const std::vector<SegmentRepeat>& repeats) {
+void drop_left(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats,
+               LeftUntil until) {
   std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRun& s = run.segments[repeats[k].segment];
@@ -488,10 +488,9 @@ void drop_caches(ProgramBuilder& b, const ModelRun& run,
     for (const Stretch& layers : stretches(run, s, block + first, repeats[k].count - first)) {
       const bool behind = s.behind && layers.tapes == &*s.behind;
       const std::int32_t others = base + shared_slots(s) + (behind ? slots_of(s.others) : 0);
-      drop_cache(b, layers.tapes->forward.until_forward_ends, layers.tapes == &s ? base : others,
-                 layers.count);
+      drop_left(b, layers.tapes->forward.*until, layers.tapes == &s ? base : others, layers.count);
     }
-    if (first > 0) drop_cache(b, s.first->forward.until_forward_ends, base, 1);
+    if (first > 0) drop_left(b, s.first->forward.*until, base, 1);
     block += block_count(run, repeats[k]);
   }
 }

@@ -212,9 +212,9 @@ void emit_aside(ProgramBuilder& b, const TapeEvent& e, std::vector<TailedFree>& 
 }
 
 /// `pending`: what passes before it have left, and then what it leaves.
-template <typename Hooks>
+template <typename Hooks, typename AutocastEnds>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
-               std::vector<TailedFree>& pending) {
+               std::vector<TailedFree>& pending, const AutocastEnds& autocast_ends) {
   std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
   const auto emit_blocks = [&] {
     b.blocks(first, next - first);
@@ -263,6 +263,10 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         stand_here();
         emit_copy(b, e);
         break;
+      case TapeEvent::Kind::autocast_ends:
+        emit_blocks();
+        autocast_ends();
+        break;
       default:
         emit_aside(b, e, pending, emit_blocks);
         break;
@@ -292,14 +296,16 @@ inline constexpr auto kNothing = [] {};
 
 /// The first iteration finds what others have left, the next ones, which are emitted behind
 /// `again`, what it leaves itself.
-template <typename Hooks, typename Again = decltype(kNothing)>
+template <typename Hooks, typename Again = decltype(kNothing),
+          typename AutocastEnds = decltype(kNothing)>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks,
-                     std::vector<TailedFree>& pending, const Again& again = kNothing) {
+                     std::vector<TailedFree>& pending, const Again& again = kNothing,
+                     const AutocastEnds& autocast_ends = kNothing) {
   const auto emit = [&](std::int64_t times) {
     if (times == 0) return;
     b.begin_repeat(times);
     if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-    emit_tape(b, pass, hooks, pending);
+    emit_tape(b, pass, hooks, pending, autocast_ends);
     if constexpr (requires { hooks.end(b); }) hooks.end(b);
     b.end_repeat();
   };
@@ -312,18 +318,24 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass
   for (const TapeEvent& e : pass.carried) b.free(e.category, e.bytes, e.pool);
 }
 
-/// Frees what the runs of a segment have left: autocast's copies of weights that nothing else
-/// holds.
-inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, std::int32_t base,
-                       std::int64_t count) {
-  if (copies.empty() || count == 0) return;
+/// Frees what `count` runs of a segment have left.
+inline void drop_left(ProgramBuilder& b, const std::vector<TapeEvent>& left, std::int32_t base,
+                      std::int64_t count) {
+  if (left.empty() || count == 0) return;
   b.begin_repeat(count);
-  for (const TapeEvent& e : copies) b.free_named(e.category, e.bytes, base + e.id);
+  for (const TapeEvent& e : left) b.free_named(e.category, e.bytes, base + e.id);
   b.end_repeat();
 }
+inline void drop_left(ProgramBuilder& b, const TapeRun& tape, std::int32_t base,
+                      std::int64_t count) {
+  drop_left(b, tape.until_autocast_ends, base, count);
+  drop_left(b, tape.until_forward_ends, base, count);
+}
 
-/// The same of all segments: the forward pass is over.
-void drop_caches(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
+/// What all segments have left until something ends.
+using LeftUntil = std::vector<TapeEvent> TapeRun::*;
+void drop_left(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats,
+               LeftUntil until);
 
 /// The graph goes, and with it what its nodes referred to. `repeats`: those of a backward pass.
 void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
@@ -367,6 +379,11 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   detail::renew_held_over(b, run.held_over);
   std::vector<TailedFree> pending;
   std::int64_t block = 0;
+  bool casts = true;  // autocast goes on
+  const auto end_autocast = [&] {
+    if (std::exchange(casts, false))
+      detail::drop_left(b, run, repeats, &TapeRun::until_autocast_ends);
+  };
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
     if (repeat.count == 0) continue;
@@ -374,7 +391,8 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     detail::begin_recording(b, run);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending);
+      detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending, detail::kNothing,
+                              end_autocast);
     };
     for (const TailedFree& input : s.sent_inputs) b.alloc(input.event.category, input.event.bytes);
     const auto first = detail::firsts(s, repeat.begins && detail::starts_segment(repeats, k));
@@ -401,7 +419,8 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   detail::drain(b, pending, 0);
-  detail::drop_caches(b, run, repeats);
+  end_autocast();
+  detail::drop_left(b, run, repeats, &TapeRun::until_forward_ends);
   for (std::size_t i = 0; i < model.shared.size(); ++i)
     if (!run.shared_kept[i] && detail::held_by_result(model, i))
       b.free(Category::activations, detail::live_bytes(model, run, i));

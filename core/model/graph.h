@@ -315,6 +315,9 @@ class Graph {
   /// The model returns `x` beside the loss.
   void set_returned(ValueId x) { returned_ = x; }
   ValueId returned() const { return returned_; }
+  /// What the caller makes of it in fp32; kNone: nothing.
+  void set_widened(ValueId x) { widened_ = x; }
+  ValueId widened() const { return widened_; }
   /// The caller casts what the model returns to fp32 (TrainerDescription::widens_outputs).
   void set_widens_outputs(bool widens) { widens_outputs_ = widens; }
   bool widens_outputs() const { return widens_outputs_; }
@@ -393,7 +396,7 @@ class Graph {
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
   std::vector<ValueId> named_, named_in_model_, named_in_output_, beside_, lent_;
-  ValueId output_ = kNone, returned_ = kNone;
+  ValueId output_ = kNone, returned_ = kNone, widened_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   ModelHead head_;
   KernelSet kernels_ = KernelSet::eager;

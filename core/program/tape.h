@@ -65,6 +65,7 @@ struct TapeEvent {
     host_waits,       ///< the host reads a result: it goes on when the GPU has done all so far
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
     workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
+    autocast_ends,    ///< its copies of weights go: TapeRun::until_autocast_ends of all segments
     /// Where it first stands, the compiler times kernel `id` and clears a cache with `bytes`.
     timed,
   };
@@ -124,8 +125,10 @@ struct TapeRun {
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
   /// Compiled: bytes that end with the kernel that makes that gradient, beyond the gradient itself.
   std::int64_t gradient_operands = 0;
-  /// What nothing but the forward pass holds, and frees when it is over: autocast's cache of cast
-  /// weights, and what the model's output names (Graph::name_in_output).
+  /// What nothing but autocast's cache of cast weights holds: it goes when the model's forward
+  /// returns, before its caller widens what it returned (TapeEvent::Kind::autocast_ends).
+  std::vector<TapeEvent> until_autocast_ends;
+  /// What the model's output names (Graph::name_in_output) goes when the forward pass is over.
   std::vector<TapeEvent> until_forward_ends;
   /// What frees the tensors that nodes of the graph refer to beside what they have saved: they go
   /// with the graph, when the whole backward pass is over. A compiled step's holds what it was

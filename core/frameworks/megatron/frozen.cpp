@@ -22,8 +22,7 @@ void emit_chunk(ProgramBuilder& b, const KeptWeightsPass& pass, const StageChunk
     const std::int64_t first = s.first && repeat.begins ? 1 : 0;
     if (first > 0) detail::emit_iterations(b, 1, detail::forward_of(s.first->forward), hooks, none);
     detail::emit_iterations(b, repeat.count - first, detail::forward_of(s.forward), hooks, none);
-    detail::drop_cache(b, s.forward.until_forward_ends, detail::slot_base(run, repeat.segment),
-                       repeat.count);
+    detail::drop_left(b, s.forward, detail::slot_base(run, repeat.segment), repeat.count);
   }
   for (const std::int64_t bytes : run.shared_bytes) b.free(Category::activations, bytes);
   const std::int64_t sent = output_bytes(run, chunk);

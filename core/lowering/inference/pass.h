@@ -58,8 +58,8 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   for (std::size_t k = 0; k < run.segments.size(); ++k)
-    detail::drop_cache(b, run.segments[k].forward.until_forward_ends, detail::slot_base(run, k),
-                       run.segments[k].segment->repeat);
+    detail::drop_left(b, run.segments[k].forward, detail::slot_base(run, k),
+                      run.segments[k].segment->repeat);
 }
 
 /// The same, segment by segment.

@@ -122,6 +122,7 @@ void return_logits(Graph& g, ValueId logits, ValueId loss) {
   g.hold(logits, loss);  // the model's output object names them
   g.set_returned(logits);
   const ValueId given = g.widens_outputs() ? g.map(OpKind::to_f32, logits) : logits;
+  if (given != logits) g.set_widened(given);
   g.hold(logits, given);
   if (g.clones_outputs()) g.hold(given, g.map(OpKind::copy, given));
 }

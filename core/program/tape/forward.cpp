@@ -86,6 +86,13 @@ void ForwardPass::dispatch_in_python(const Op& op, const TapeWriter::Mark& befor
   if (again && saved > 0) p_.writer.launch(detached);
 }
 
+/// accelerate widens outside of the autocast that it puts around the model's forward
+/// (accelerator.py, prepare_model: convert_outputs_to_fp32(autocast(forward))).
+bool ForwardPass::widens_output(const Op& op) const {
+  const bool trains = p_.mode == TapeMode::keep || p_.mode == TapeMode::discard;
+  return trains && op.out == p_.graph().widened();
+}
+
 void ForwardPass::run_operation(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   ValueState& out = p_.view.state(op.out);
@@ -93,6 +100,7 @@ void ForwardPass::run_operation(std::size_t i) {
   out.dtype = p_.view.result_type(op);
   if (op.module != kNone)
     p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+  if (widens_output(op)) p_.writer.emit(TapeEvent::Kind::autocast_ends, Category::other, 0, 0);
   if (p_.view.is_alias(op, p_.mode)) return alias(op);
   if (op.kind == OpKind::communicate) return communicate_forward(p_, op);
   if (op.kind == OpKind::batch && out.dtype == DType::f32) return;
@@ -426,7 +434,7 @@ void ForwardPass::end() {
   export_output();
   if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
   if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
-  p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
+  p_.run.until_autocast_ends = p_.casts.close(p_.storages, redo);
   leave_to_output();
   leave_beside();
   if (redo && stops_early(p_.options)) stop_early();

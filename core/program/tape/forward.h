@@ -38,6 +38,7 @@ class ForwardPass {
   /// The copy that nothing but the call holds, if there is one.
   StorageId cast_weight(std::size_t i, bool input_needs_grad);
   void repeat_heads(const Op& op, Operands& read);
+  bool widens_output(const Op& op) const;
   void launch(const Op& op, DType type);
   void hold_input(const Op& op, StorageId input);
   void make_result(const Op& op, const Operands& read, bool attends, DType type);
