@@ -202,10 +202,11 @@ void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& bef
 }
 
 /// What comes or goes beside a pass's own blocks; `before` it, these go out.
-template <typename Before>
+template <typename Before, typename AutocastEnds>
 void emit_aside(ProgramBuilder& b, const TapeEvent& e, std::vector<TailedFree>& pending,
-                Before&& before) {
+                Before&& before, const AutocastEnds& autocast_ends) {
   before();
+  if (e.kind == TapeEvent::Kind::autocast_ends) return autocast_ends();
   if (e.kind == TapeEvent::Kind::drain) return drain(b, pending, e.id);
   if (e.kind == TapeEvent::Kind::timed) return b.times_kernel(e.id, e.bytes);
   b.makes_workspace(e.bytes);
@@ -263,12 +264,8 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         stand_here();
         emit_copy(b, e);
         break;
-      case TapeEvent::Kind::autocast_ends:
-        emit_blocks();
-        autocast_ends();
-        break;
       default:
-        emit_aside(b, e, pending, emit_blocks);
+        emit_aside(b, e, pending, emit_blocks, autocast_ends);
         break;
     }
   }

@@ -168,8 +168,8 @@ TEST(CompiledReplay, AgreesWithInductorOverLayersApart) {
   EXPECT_EQ(replays.size(), 2U);
 }
 
-/// Blocks that are computed again, all of them: tables that two neighbours read, so that one of both
-/// makes a part of the other's.
+/// Blocks that are computed again, all of them: tables that two neighbours read, so that one of
+/// both makes a part of the other's.
 TEST(CompiledReplay, AgreesWithInductorOverBlocksComputedAgain) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Json replays = replays_of("again.json");

@@ -87,9 +87,8 @@ class Recorder {
 /// The tape of layer `layer` of a segment, whose first block is number `block`.
 const std::vector<TapeEvent>& tape_of(const ModelRun& run, const SegmentRun& s, std::int64_t block,
                                       std::int64_t layer, bool backward) {
-  const LayerTapes& tapes = s.first && layer == 0
-                                ? *s.first
-                                : *detail::stretches(run, s, block + layer, 1).front().tapes;
+  const LayerTapes& tapes =
+      s.first && layer == 0 ? *s.first : *detail::stretches(run, s, block + layer, 1).front().tapes;
   return backward ? tapes.backward.backward : tapes.forward.forward;
 }
 
