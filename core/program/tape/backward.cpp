@@ -57,8 +57,9 @@ void BackwardPass::begin() {
 
 void BackwardPass::step(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
-  // A leaf that was told to need a gradient has no node.
-  const bool runs = p_.view.needs_grad(op) && p_.gradients.has(op.out);
+  // Embeddings that were told to need a gradient are a leaf, which has no node.
+  const bool leaf = op.kind == OpKind::embedding && !p_.view.needs_grad(op);
+  const bool runs = p_.view.state(op.out).needs_grad && !leaf && p_.gradients.has(op.out);
   const TiledPart* part = runs ? tiled_part_ending(p_.tiles, i + 1) : nullptr;
   if (part != nullptr) {
     tiled_backward(p_, *part);

@@ -65,7 +65,8 @@ std::int64_t kept_by_tape(const Case& c, const Model& model) {
       if (e.kind == TapeEvent::Kind::alloc) kept += e.bytes;
       if (e.kind == TapeEvent::Kind::free) kept -= e.bytes;
     }
-    for (const TapeEvent& e : run.until_forward_ends) kept -= e.bytes;
+    for (const auto* gone : {&run.until_autocast_ends, &run.until_forward_ends})
+      for (const TapeEvent& e : *gone) kept -= e.bytes;
     saved.insert(run.saved_shared.begin(), run.saved_shared.end());
     last_output = run.output_bytes;
   });
@@ -89,8 +90,8 @@ bool has_graph(const Case& c, const Model& model, const Segment& wanted) {
 }
 
 /// Shared tensors that some operation keeps: factors of a product (the rotary tables), the additive
-/// mask of a fused attention and a boolean one that fills scores. What is only added (the mask of eager attention) nothing
-/// keeps.
+/// mask of a fused attention and a boolean one that fills scores. What is only added (the mask of
+/// eager attention) nothing keeps.
 std::int64_t kept_shared(const Case& c, const Model& model) {
   std::set<std::int32_t> saved;
   for (const Segment& segment : model.segments) {
@@ -253,7 +254,8 @@ std::int64_t expert_indices(const Case& c, const Model& model) {
     extra += segment.repeat * (c.block(4 * experts) + c.block(rows));
     if (product->in[1] != kNone) extra -= segment.repeat * c.block(8 * rows);
     // The choice of expert groups: its nodes die with the router's forward, but were seen.
-    if (is_type(model, {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "glm4_moe_lite", "dots1"}))
+    if (is_type(model, {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "glm4_moe", "glm4_moe_lite",
+                        "dots1"}))
       extra += segment.repeat *
                (c.block(tokens * experts) + c.block(8 * tokens * c.config("topk_group", 4)) +
                 c.block(16 * tokens * c.config("n_group", 8)));
