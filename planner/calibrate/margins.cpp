@@ -21,24 +21,27 @@ std::optional<double> ratio(const Comparison& c, Figure figure) {
   return error ? std::optional(1 + *error) : std::nullopt;
 }
 
-/// Of reserved memory without what chance may hold and what is of this program alone, which a bound
-/// adds on its own; over what neighbours hold, which is `more` than predicted.
-std::optional<double> reserved_ratio(const Comparison& c, std::int64_t more, double over) {
+/// Of reserved memory without what chance may `hold`; over what neighbours hold, which is `more`
+/// than predicted, times what is of this program alone (`over`).
+std::optional<double> reserved_ratio(const Comparison& c, std::int64_t hold, std::int64_t more,
+                                     double over) {
   auto measured = c.measured[index_of(Figure::reserved)];
   auto predicted = c.predicted[index_of(Figure::reserved)];
-  if (measured) *measured -= static_cast<double>(c.held_at_most);
+  if (measured) *measured -= static_cast<double>(hold);
   if (predicted) *predicted = (*predicted + static_cast<double>(more)) * over;
   const auto error = relative_error(measured, predicted);
   return error ? std::optional(1 + *error) : std::nullopt;
 }
 
 std::optional<double> ratio_to_most(const Comparison& c) {
-  return reserved_ratio(c, c.neighbours ? c.neighbours->upper - c.neighbours->point : 0,
+  return reserved_ratio(c, c.held_at_most,
+                        c.neighbours ? c.neighbours->upper - c.neighbours->point : 0,
                         c.reserved_over);
 }
 
+/// At least, chance holds nothing.
 std::optional<double> ratio_to_least(const Comparison& c) {
-  return reserved_ratio(c, c.neighbours ? c.neighbours->least - c.neighbours->point : 0, 1);
+  return reserved_ratio(c, 0, c.neighbours ? c.neighbours->least - c.neighbours->point : 0, 1);
 }
 
 std::optional<double> allocated_ratio(const Comparison& c) {
@@ -142,6 +145,19 @@ std::vector<const Comparison*> those_named(const std::vector<Comparison>& compar
     if (c.regime && std::find(names.begin(), names.end(), c.name) != names.end())
       named.push_back(&c);
   return named;
+}
+
+std::vector<const Comparison*> those_renewed(const std::vector<Comparison>& comparisons,
+                                             const std::vector<std::string>& names,
+                                             std::string_view framework, AllocatorRegime regime) {
+  const auto renewed = [&](const Comparison* c) {
+    return c->framework_name == framework && c->regime == regime;
+  };
+  Runs runs = those_named(comparisons, names);
+  std::erase_if(runs, renewed);
+  for (const Comparison* c : fit_half(comparisons))
+    if (renewed(c)) runs.push_back(c);
+  return runs;
 }
 
 std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {

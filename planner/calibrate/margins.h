@@ -19,6 +19,12 @@ std::vector<const Comparison*> fit_half(const std::vector<Comparison>& compariso
 std::vector<const Comparison*> those_named(const std::vector<Comparison>& comparisons,
                                            const std::vector<std::string>& names);
 
+/// Those of these names, but for one framework's regime every second of its records of today: where
+/// its runs are of more kinds than those that its margin was fitted to.
+std::vector<const Comparison*> those_renewed(const std::vector<Comparison>& comparisons,
+                                             const std::vector<std::string>& names,
+                                             std::string_view framework, AllocatorRegime regime);
+
 /// For each regime the margin for all frameworks, and one for each framework that has enough runs
 /// of its own. A margin is the smallest ratio that kMarginLevel of n + 1 runs do not pass, the next
 /// run among them (split conformal prediction); of few runs it is the largest ratio. A regime with

@@ -7,6 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/margins.h"
 #include "cli/commands.h"
+#include "frameworks/registry.h"
 #include "hardware/gpu_names.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
@@ -24,6 +25,7 @@ struct CalibrateArguments {
   std::string from;
   std::string name;
   bool same_records = false;
+  std::vector<std::string> renew;  ///< none, or a framework and a regime of the allocator
   Output output;
 };
 
@@ -74,16 +76,25 @@ std::string margins_text(const std::vector<Margin>& margins) {
   return table.text("");
 }
 
+/// The records that margins are fitted to; `json` names those that they were fitted to before.
+std::vector<const Comparison*> margin_runs(const CalibrateArguments& a,
+                                           const std::vector<Comparison>& comparisons,
+                                           const Json& json) {
+  if (!a.same_records && a.renew.empty()) return fit_half(comparisons);
+  const auto names = json["margin_records"].get<std::vector<std::string>>();
+  if (a.renew.empty()) return those_named(comparisons, names);
+  const auto regime = std::find(kRegimeNames.begin(), kRegimeNames.end(), a.renew.back());
+  return those_renewed(comparisons, names, a.renew.front(),
+                       static_cast<AllocatorRegime>(regime - kRegimeNames.begin()));
+}
+
 /// How far runs pass their estimates, in place of what `json` says of it.
 Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, Json json) {
   const RecordList runs = load_records(a.margins, hardware);
   if (!runs.bad.empty()) throw InputError(runs.bad.front());
   const Accuracy accuracy = compare_with_records(runs, AccuracyGroup::framework);
   if (!accuracy.bad.empty()) throw InputError(accuracy.bad.front());
-  const std::vector<const Comparison*> half =
-      a.same_records ? those_named(accuracy.comparisons,
-                                   json["margin_records"].get<std::vector<std::string>>())
-                     : fit_half(accuracy.comparisons);
+  const std::vector<const Comparison*> half = margin_runs(a, accuracy.comparisons, json);
   const std::vector<Margin> margins = fit_margins(half);
   json["margins"] = Json::array();
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
@@ -147,6 +158,16 @@ Exit run_calibrate(const CalibrateArguments& a) {
   return Exit::done;
 }
 
+/// Empty where it names a framework or a regime; else why not.
+std::string check_renewed(const std::string& name) {
+  std::vector<std::string_view> known(kRegimeNames.begin(), kRegimeNames.end());
+  for (const FrameworkTraits* traits : all_frameworks()) known.push_back(traits->name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+  return fmt::format(
+      "'{}' is neither a framework nor a regime of the allocator; expected one of {}", name,
+      fmt::join(known, ", "));
+}
+
 }  // namespace
 
 void add_calibrate(CLI::App& app, Run& run) {
@@ -164,6 +185,14 @@ void add_calibrate(CLI::App& app, Run& run) {
   command
       ->add_flag("--same-records", a->same_records,
                  "fit margins to the records that they were fitted to: later ones go on judging")
+      ->needs("--margins");
+  command
+      ->add_option("--renew", a->renew,
+                   "as --same-records, but halve the records of this framework in this regime of "
+                   "the allocator anew, by name")
+      ->type_name("FRAMEWORK REGIME")
+      ->expected(2)
+      ->check(CLI::Validator(check_renewed, ""))
       ->needs("--margins");
   command->add_option("--from", a->from, "calibration to start from; without, the built-in one");
   command->add_option("--name", a->name, "the new calibration's name");

@@ -49,8 +49,6 @@ TEST(FitHalf, IsEverySecondRunOfAFrameworkByName) {
   EXPECT_EQ(half[2]->name, "fsdp2-007");
 }
 
-// Of a run that reserved 1.1 times what was predicted, where a neighbour holds 1.05 times that and
-// the program's own bound 1.02 times.
 TEST(ThoseNamed, AreNotThoseWithoutASimulatedAllocator) {
   std::vector<Comparison> runs = runs_of("ddp", 3);
   runs.front().regime.reset();
@@ -59,6 +57,22 @@ TEST(ThoseNamed, AreNotThoseWithoutASimulatedAllocator) {
   EXPECT_EQ(named.front()->name, "ddp-002");
 }
 
+TEST(ThoseRenewed, AreEverySecondOfOneRegimeAndTheNamedOfTheOthers) {
+  std::vector<Comparison> runs = runs_of("ddp", 3);
+  for (const Comparison& c : runs_of("single", 4)) runs.push_back(c);
+  runs.push_back(run_of("single", 9, 1));
+  runs.back().regime = AllocatorRegime::generation;
+  const auto renewed = those_renewed(runs, {"ddp-001", "single-001", "single-009"}, "single",
+                                     AllocatorRegime::steady);
+  ASSERT_EQ(renewed.size(), 4U);
+  EXPECT_EQ(renewed[0]->name, "ddp-001");
+  EXPECT_EQ(renewed[1]->name, "single-009");
+  EXPECT_EQ(renewed[2]->name, "single-000");
+  EXPECT_EQ(renewed[3]->name, "single-002");
+}
+
+// Of a run that reserved 1.1 times what was predicted, where a neighbour holds 1.05 times that and
+// the program's own bound 1.02 times.
 TEST(FitMargins, AreOfWhatNeighboursHold) {
   Comparison run = run_of("single", 0, 1.1);
   run.neighbours = {1'000'000'000, 1'050'000'000, 980'000'000};
@@ -106,6 +120,7 @@ TEST(FitMargins, CountWhatChanceMayHoldOnlyOnce) {
   for (Comparison& c : runs) c.held_at_most = 200'000'000;
   const std::vector<Margin> margins = fit_margins(all(runs));
   EXPECT_NEAR(margin_of(margins, "ddp", AllocatorRegime::steady).reserved, 1.0, 0.0011);
+  EXPECT_NEAR(margin_of(margins, "ddp", AllocatorRegime::steady).least, 1.0, 0.0011);
 }
 
 TEST(MarginOf, IsNoneWithoutAny) {
