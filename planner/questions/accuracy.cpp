@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <variant>
 
 #include "estimate/confirmed.h"
 #include "estimate/nccl_memory.h"
@@ -11,6 +13,7 @@
 #include "frameworks/registry.h"
 #include "load/calibration.h"
 #include "questions/estimate_job.h"
+#include "questions/workers.h"
 #include "timing/measured_host.h"
 
 namespace shardplan {
@@ -190,24 +193,39 @@ GroupSummary summary_of(const std::vector<const Comparison*>& comparisons) {
   return all;
 }
 
+namespace {
+
+/// Its comparison, with a verdict where bounds were not fitted to it; else why it has none.
+std::variant<Comparison, Diagnostic> judged(const Record& record, const Calibration& calibration) {
+  try {
+    Comparison c = compare_with_record(record, calibration);
+    const std::vector<std::string>& fitted = calibration.margin_records;
+    if (std::find(fitted.begin(), fitted.end(), c.name) == fitted.end())
+      c.at_limit = verdict_at_limit(record, c.device, c.reserved, calibration);
+    return c;
+  } catch (const InputError& error) {
+    Diagnostic d = error.diagnostic();
+    d.file = record.file;
+    d.message = fmt::format("record '{}': {}", record.name, d.message);
+    return d;
+  }
+}
+
+}  // namespace
+
 Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
   const Calibration calibration = load_calibration();
   Accuracy a;
   a.bad = records.bad;
   a.bound_records = calibration.margin_records;
-  for (const Record& record : records.records) {
-    try {
-      Comparison c = compare_with_record(record, calibration);
-      const bool fitted = std::find(a.bound_records.begin(), a.bound_records.end(), c.name) !=
-                          a.bound_records.end();
-      if (!fitted) c.at_limit = verdict_at_limit(record, c.device, c.reserved, calibration);
-      a.comparisons.push_back(std::move(c));
-    } catch (const InputError& error) {
-      Diagnostic d = error.diagnostic();
-      d.file = record.file;
-      d.message = fmt::format("record '{}': {}", record.name, d.message);
-      a.bad.push_back(std::move(d));
-    }
+  std::vector<std::variant<Comparison, Diagnostic>> outcomes(records.records.size());
+  for_each_index(outcomes.size(), 0,
+                 [&](std::size_t i) { outcomes[i] = judged(records.records[i], calibration); });
+  for (std::variant<Comparison, Diagnostic>& outcome : outcomes) {
+    if (auto* comparison = std::get_if<Comparison>(&outcome))
+      a.comparisons.push_back(std::move(*comparison));
+    else
+      a.bad.push_back(std::move(std::get<Diagnostic>(outcome)));
   }
   a.all.name = "all";
   for (const Comparison& c : a.comparisons) {
