@@ -240,6 +240,7 @@ struct Input {
 struct Hold {
   ValueId value = kNone;
   ValueId until = kNone;
+  bool saved = false;  ///< by a graph of autograd, where the pass keeps what one saves
 };
 
 class Graph {
@@ -281,6 +282,9 @@ class Graph {
   /// Python rebinds names late, and a call's arguments live until it returns: without a hold a
   /// value dies after its last use. Where autograd keeps the value anyway this changes nothing.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
+  /// The same of what a graph has saved that nothing goes back through and a name alone holds. A
+  /// checkpointed forward pass saves nothing (torch/utils/checkpoint.py, _checkpoint_hook).
+  void hold_saved(ValueId value, ValueId until) { holds_.push_back({value, until, true}); }
   /// A part of a `cat` beyond the inputs that an op has: it lives until `whole` is made, and takes
   /// its gradient.
   void join(ValueId part, ValueId whole) {
