@@ -171,6 +171,9 @@ struct Op {
   std::int64_t key_blocks = 1;
   bool again = false;   ///< sdpa: computed again in the backward pass, from its inputs
   bool joined = false;  ///< and its third input is a part of a projection with the others
+  /// linear: a convolution, whose node keeps its input whatever needs a gradient
+  /// (tools/autograd/derivatives.yaml: one formula with an output_mask for all gradients).
+  bool convolves = false;
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;
