@@ -285,7 +285,9 @@ void ForwardPass::repeat_heads(const Op& op, Operands& read) {
 }
 
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
-/// outermost autocast ends, and the node keeps one while its input needs a gradient.
+/// outermost autocast ends, and the node keeps one while its input needs a gradient. Falcon's own
+/// class multiplies by a view of its weight, which is no leaf (transformers 5.17,
+/// modeling_falcon.py, FalconLinear).
 StorageId ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
   const Op& op = p_.graph().ops()[i];
   const Parameter& w = p_.view.parameter(op.weight);
@@ -297,15 +299,16 @@ StorageId ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
     p_.writer.launch(cast);
     return p_.storages.allocate(bytes, Category::other);
   }
+  const bool caches = w.trainable && !w.derived_linear;
   StorageId copy = p_.casts.find(op.weight);
   if (w.trainable && p_.options.casts_given) return kExternal;
   if (copy == kExternal) {
     copy = p_.storages.allocate(bytes, Category::other);
     p_.writer.launch(cast);
-    if (w.trainable) p_.casts.add(op.weight, copy);
+    if (caches) p_.casts.add(op.weight, copy);
   }
   if (p_.keeps() && input_needs_grad) p_.saved.save(i, copy);
-  return w.trainable ? kExternal : copy;
+  return caches ? kExternal : copy;
 }
 
 void ForwardPass::launch(const Op& op, DType type) {
