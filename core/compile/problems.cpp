@@ -221,7 +221,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "false");
   if (has_op(model, [](const Op& op) {
         return op.kind == OpKind::masked || op.kind == OpKind::gather_columns ||
-               op.kind == OpKind::to_compute;
+               (op.kind == OpKind::to_compute && !op.detached);
       }))
     return problem(
         "constant masks, picked columns and types that the class itself chooses are not "

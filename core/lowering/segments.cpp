@@ -10,6 +10,7 @@
 #include "lowering/gradient_flow.h"
 #include "lowering/gradient_uses.h"
 #include "lowering/inference/pass.h"
+#include "lowering/model_names.h"
 #include "lowering/segment_run.h"
 #include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
@@ -191,25 +192,6 @@ void find_users(const Model& model, ModelRun& run) {
     }
 }
 
-/// What frozen embeddings return, once it is told to need a gradient, is a leaf of the graph, whose
-/// node holds it until the graph goes (torch/csrc/autograd/functions/accumulate_grad.h):
-/// save_on_cpu around the first block frees nothing.
-std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
-  if (!plan.sends_inputs()) return 0;
-  const TapeRun* before = nullptr;
-  for (const SegmentRun& s : run.segments) {
-    const bool block = s.segment->checkpointable;
-    if (block && (before == nullptr || (s.others && !run.own_tapes.has(0)))) return 0;
-    if (block) return before->output_needs_grad ? 0 : before->output_bytes;
-    before = &s.forward;
-  }
-  return 0;
-}
-
-}  // namespace
-
-namespace {
-
 /// The images or sounds of a batch, which the loop holds.
 std::int64_t brought_bytes(const Model& model, const Sizes& sizes) {
   const auto bytes = [](std::int64_t numbers) {
@@ -258,9 +240,8 @@ bool ends_checkpointed(const Model& model, const Plan& plan, const CheckpointedB
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
-  const Workload& work = plan.workload;
-  if (work.kind == WorkKind::inference)
-    return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
+  if (plan.workload.kind == WorkKind::inference)
+    return run_pass(model, plan, {plan.workload.sequence_length, 0}, nullptr);
   const FrameworkTraits& framework = traits_of(plan);
   const Regime regime = regime_of(plan);
   ModelRun run{.buffers = model.facts.buffer_bytes};
@@ -299,6 +280,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.segments.push_back(std::move(s));
   }
   if (one_graph) scatter_in_first_block(model, plan, regime, first, cuts.segments[0], run);
+  keep_named_input(plan, run);
   fill_tables(run);
   size_shared(model, regime, sizes_of(plan, model), whole, run);
   run.shared_kept = kept_in_backward(model, plan, run);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowering/model_names.h"
 #include "lowering/saved_on_host.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -62,6 +63,9 @@ struct ModelRun {
   /// Alive from the begin of the forward pass until the end of the backward pass.
   std::int64_t held_throughout = 0;
   Stream pool = Stream::compute;  ///< of that, and of what compiled passes allocate
+  /// What the embeddings return, where nothing but the name that the model's forward has for it
+  /// holds it behind the first block: it goes when that returns.
+  std::int64_t named_input = 0;
   /// What eager embeddings hand to recorded graphs, which hold it until the next step's is there.
   std::int64_t held_over = 0;
   std::vector<Event> trials;  ///< of the compiler, before the first step
@@ -202,20 +206,23 @@ void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& bef
 }
 
 /// What comes or goes beside a pass's own blocks; `before` it, these go out.
-template <typename Before, typename AutocastEnds>
+template <typename Before, typename Ends>
 void emit_aside(ProgramBuilder& b, const TapeEvent& e, std::vector<TailedFree>& pending,
-                Before&& before, const AutocastEnds& autocast_ends) {
+                Before&& before, const Ends& ends) {
   before();
-  if (e.kind == TapeEvent::Kind::autocast_ends) return autocast_ends();
+  const bool ended =
+      e.kind == TapeEvent::Kind::autocast_ends || e.kind == TapeEvent::Kind::model_returns;
+  if (ended) return ends(e.kind);
   if (e.kind == TapeEvent::Kind::drain) return drain(b, pending, e.id);
   if (e.kind == TapeEvent::Kind::timed) return b.times_kernel(e.id, e.bytes);
   b.makes_workspace(e.bytes);
 }
 
-/// `pending`: what passes before it have left, and then what it leaves.
-template <typename Hooks, typename AutocastEnds>
+/// `pending`: what passes before it have left, and then what it leaves. `ends`: autocast or the
+/// model's forward has ended.
+template <typename Hooks, typename Ends>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
-               std::vector<TailedFree>& pending, const AutocastEnds& autocast_ends) {
+               std::vector<TailedFree>& pending, const Ends& ends) {
   std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
   const auto emit_blocks = [&] {
     b.blocks(first, next - first);
@@ -265,7 +272,7 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         emit_copy(b, e);
         break;
       default:
-        emit_aside(b, e, pending, emit_blocks, autocast_ends);
+        emit_aside(b, e, pending, emit_blocks, ends);
         break;
     }
   }
@@ -290,19 +297,20 @@ std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& 
 std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat);
 
 inline constexpr auto kNothing = [] {};
+inline constexpr auto kEndsNothing = [](TapeEvent::Kind) {};
 
 /// The first iteration finds what others have left, the next ones, which are emitted behind
 /// `again`, what it leaves itself.
 template <typename Hooks, typename Again = decltype(kNothing),
-          typename AutocastEnds = decltype(kNothing)>
+          typename Ends = decltype(kEndsNothing)>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks,
                      std::vector<TailedFree>& pending, const Again& again = kNothing,
-                     const AutocastEnds& autocast_ends = kNothing) {
+                     const Ends& ends = kEndsNothing) {
   const auto emit = [&](std::int64_t times) {
     if (times == 0) return;
     b.begin_repeat(times);
     if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-    emit_tape(b, pass, hooks, pending, autocast_ends);
+    emit_tape(b, pass, hooks, pending, ends);
     if constexpr (requires { hooks.end(b); }) hooks.end(b);
     b.end_repeat();
   };
@@ -376,10 +384,12 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   detail::renew_held_over(b, run.held_over);
   std::vector<TailedFree> pending;
   std::int64_t block = 0;
-  bool casts = true;  // autocast goes on
-  const auto end_autocast = [&] {
-    if (std::exchange(casts, false))
+  bool casts = true, runs = true;  // autocast goes on, and the model's forward
+  const auto end = [&](TapeEvent::Kind what) {
+    if (what == TapeEvent::Kind::autocast_ends && std::exchange(casts, false))
       detail::drop_left(b, run, repeats, &TapeRun::until_autocast_ends);
+    if (what == TapeEvent::Kind::model_returns && std::exchange(runs, false))
+      drop_names(b, run, repeats);
   };
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
@@ -389,7 +399,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     detail::begin_recording(b, run);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending, detail::kNothing,
-                              end_autocast);
+                              end);
     };
     for (const TailedFree& input : s.sent_inputs) b.alloc(input.event.category, input.event.bytes);
     const auto first = detail::firsts(s, repeat.begins && detail::starts_segment(repeats, k));
@@ -416,7 +426,8 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   detail::drain(b, pending, 0);
-  end_autocast();
+  end(TapeEvent::Kind::model_returns);
+  end(TapeEvent::Kind::autocast_ends);
   detail::drop_left(b, run, repeats, &TapeRun::until_forward_ends);
   for (std::size_t i = 0; i < model.shared.size(); ++i)
     if (!run.shared_kept[i] && detail::held_by_result(model, i))

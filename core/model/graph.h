@@ -171,6 +171,9 @@ struct Op {
   std::int64_t key_blocks = 1;
   bool again = false;   ///< sdpa: computed again in the backward pass, from its inputs
   bool joined = false;  ///< and its third input is a part of a projection with the others
+  /// linear: a convolution, whose node keeps its input whatever needs a gradient
+  /// (tools/autograd/derivatives.yaml: one formula with an output_mask for all gradients).
+  bool convolves = false;
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;
@@ -240,6 +243,7 @@ struct Input {
 struct Hold {
   ValueId value = kNone;
   ValueId until = kNone;
+  bool saved = false;  ///< by a graph of autograd, where the pass keeps what one saves
 };
 
 class Graph {
@@ -281,6 +285,9 @@ class Graph {
   /// Python rebinds names late, and a call's arguments live until it returns: without a hold a
   /// value dies after its last use. Where autograd keeps the value anyway this changes nothing.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
+  /// The same of what a graph has saved that nothing goes back through and a name alone holds. A
+  /// checkpointed forward pass saves nothing (torch/utils/checkpoint.py, _checkpoint_hook).
+  void hold_saved(ValueId value, ValueId until) { holds_.push_back({value, until, true}); }
   /// A part of a `cat` beyond the inputs that an op has: it lives until `whole` is made, and takes
   /// its gradient.
   void join(ValueId part, ValueId whole) {
@@ -351,9 +358,7 @@ class Graph {
   void name(ValueId value) { named_.push_back(value); }
   const std::vector<ValueId>& named() const { return named_; }
   /// The model's forward, which calls the segments, has a name for `x` until its head.
-  void name_in_model(ValueId x) {
-    if (cached_) named_in_model_.push_back(x);
-  }
+  void name_in_model(ValueId x) { named_in_model_.push_back(x); }
   const std::vector<ValueId>& named_in_model() const { return named_in_model_; }
   /// In training, what the model returns has a name for `x`, which another op of this graph reads:
   /// it lives until the forward pass is over.

@@ -54,7 +54,9 @@ ValueId GraphRewrite::exchange(ValueId x, const Communication& with, Extent out)
 }
 
 Graph GraphRewrite::finish() {
-  for (const Hold& hold : from_.holds()) to_.hold(at(hold.value), at(hold.until));
+  for (const Hold& hold : from_.holds())
+    hold.saved ? to_.hold_saved(at(hold.value), at(hold.until))
+               : to_.hold(at(hold.value), at(hold.until));
   for (const Hold& part : from_.joins()) to_.join(at(part.value), at(part.until));
   for (const ValueId value : from_.named()) to_.name(at(value));
   for (const ValueId value : from_.named_in_model()) to_.name_in_model(at(value));

@@ -66,6 +66,7 @@ struct TapeEvent {
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
     workspace,        ///< autograd's thread asks for its library's `bytes`, in the first step alone
     autocast_ends,    ///< its copies of weights go: TapeRun::until_autocast_ends of all segments
+    model_returns,    ///< to the head's forward; its names go: TapeRun::named_in_model of all
     /// Where it first stands, the compiler times kernel `id` and clears a cache with `bytes`.
     timed,
   };
@@ -153,8 +154,8 @@ struct TapeRun {
   std::vector<TapeEvent> trials;
   double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
-  /// infer: what the model's forward has names for (Graph::name_in_model), to be freed when it
-  /// returns; and whether the chained output is one of them.
+  /// What the model's forward has names for (Graph::name_in_model), to be freed when it returns;
+  /// and whether the chained output is one of them.
   std::vector<TapeEvent> named_in_model;
   bool names_output = false;
 };

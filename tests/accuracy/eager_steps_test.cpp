@@ -82,5 +82,31 @@ TEST(EagerSteps, NormsBehindToldEmbeddingsKeepTheirInput) {
     EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
 }
 
+/// The forward pass of a decoder has a name for what its embeddings return until it is over: with
+/// frozen embeddings nothing else holds it behind the first block, nor where checkpoints send their
+/// inputs to the host.
+TEST(EagerSteps, EmbeddingsAreNamedUntilTheModelReturns) {
+  for (const char* name :
+       {"llama-3-layers-liger-lora", "llama-3-layers-liger-checkpointed-offload"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+/// DoRA's update has a graph, whose unit matrix lives as long as the update has a name: in passes
+/// that save, not in a checkpointed forward pass. Magnitudes' gradients are summed first.
+TEST(EagerSteps, UpdatesOfDoraKeepWhatTheirGraphSaved) {
+  EXPECT_LT(worst_error(step_of("llama-3-layers-liger-dora")), 0.002);
+  EXPECT_LT(worst_error(step_of("qwen3-3-layers-liger-dora-checkpointed")), 0.003);
+}
+
+/// A convolution's node keeps its input though its weight is frozen.
+TEST(EagerSteps, FrozenConvolutionsKeepTheirInput) {
+  EXPECT_LT(worst_error(step_of("lfm2-3-layers-lora")), 0.002);
+}
+
+/// Falcon's linears multiply by a view of their weight, whose copies autocast does not cache.
+TEST(EagerSteps, ViewsOfWeightsAreNotCached) {
+  EXPECT_LT(worst_error(step_of("falcon-rw-3-layers-autocast-checkpointed")), 0.003);
+}
+
 }  // namespace
 }  // namespace shardplan::eager_steps_test

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lowering/model_names.h"
+
 namespace shardplan {
 namespace {
 
@@ -10,14 +12,6 @@ std::int64_t mask_bytes(const Shared& shared, const Pass& pass, const Sizes& siz
   Sizes windowed = sizes;
   windowed.context = context_of(pass, shared.mask_from);
   return windowed.context >= shared.mask_from ? elements(shared.extent, windowed) : 0;
-}
-
-/// The first layer lets go of its input, which the model's forward holds on to.
-TapeRun without_input_freed(TapeRun tape) {
-  std::erase_if(tape.forward, [](const TapeEvent& e) {
-    return e.kind == TapeEvent::Kind::free && e.id == kChainedInputSlot;
-  });
-  return tape;
 }
 
 }  // namespace

@@ -106,7 +106,9 @@ ValueId lfm2_attention(Graph& g, const Lfm2Layer& l, const Lfm2& s, AttentionKin
 ValueId lfm2_convolution(Graph& g, const Lfm2Layer& l, const Lfm2& s, ValueId x) {
   const ValueId all = apply(g, l.in, x);
   const ValueId gated = g.map(OpKind::mul, slice(g, all, s.hidden), slice(g, all, s.hidden));
-  const ValueId mixed = g.map(OpKind::mul, slice(g, all, s.hidden), apply(g, l.convolution, gated));
+  // causal_conv1d_fn answers in the type that it was given.
+  const ValueId convolved = g.map(OpKind::to_like, apply(g, l.convolution, gated), gated);
+  const ValueId mixed = g.map(OpKind::mul, slice(g, all, s.hidden), convolved);
   return apply(g, l.out, g.map(OpKind::copy, mixed));
 }
 

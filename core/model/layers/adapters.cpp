@@ -36,11 +36,6 @@ ValueId times_b(Graph& g, const LinearModule& m, ValueId a, bool detached) {
                  checked_mul(rows * m.out, lora.rank), detached);
 }
 
-/// B(A(x)) from `x` in the adapters' type; `detached`: nothing of it takes a gradient.
-ValueId low_rank_product(Graph& g, const LinearModule& m, ValueId x, bool detached) {
-  return times_b(g, m, times_a(g, m, x, detached), detached);
-}
-
 /// What A has made for a linear of the same input; kNone: nothing yet.
 ValueId made_by(const Graph& g, ParameterId a) {
   for (const Op& op : g.ops())
@@ -71,16 +66,20 @@ ValueId constant(Graph& g, OpKind kind, ValueId x, ValueId y, std::int64_t count
 
 /// The frozen weight in the type of `x`, unpacked where it has few bits, and the lengths of its
 /// rows with the adapters added: B(A(1)) of a unit matrix, of which nothing takes a gradient
-/// (tuners/lora/dora.py, get_lora_weight, get_weight_norm).
+/// (tuners/lora/dora.py, get_lora_weight, get_weight_norm). The update has a graph all the same,
+/// which keeps what A and B have read for as long as it has a name.
 struct WeightAndLengths {
   ValueId weight = kNone, lengths = kNone, update = kNone;
+  ValueId read_by_a = kNone, read_by_b = kNone;
 };
 WeightAndLengths weight_and_lengths(Graph& g, const LinearModule& m, ValueId x) {
   const std::int64_t count = checked_mul(m.in, m.out);
   const ValueId a = weight_as_tensor(g, m.lora->a_module, m.lora->a, m.lora->rank * m.in);
   const ValueId unit = constant(g, OpKind::scalar, a, kNone, checked_mul(m.in, m.in));
   WeightAndLengths w;
-  const ValueId update = low_rank_product(g, m, unit, true);
+  w.read_by_a = constant(g, OpKind::to_compute, unit, kNone, checked_mul(m.in, m.in));
+  w.read_by_b = times_a(g, m, w.read_by_a, true);
+  const ValueId update = times_b(g, m, w.read_by_b, true);
   w.update = constant(g, OpKind::to_like, update, x, count);
   ValueId own = weight_as_tensor(g, m.module, m.weight, count);
   if (m.by_bitsandbytes) own = constant(g, OpKind::copy, own, kNone, count);
@@ -105,7 +104,7 @@ ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
   magnitude.module = m.lora->magnitude_module;
   magnitude.weight = m.lora->magnitude;
   const ValueId s = g.map(OpKind::mul, g.op(magnitude, {m.out, Scale::one}), w.lengths);
-  const ValueId low = low_rank_product(g, m, taken, false);
+  const ValueId low = times_b(g, m, times_a(g, m, taken, false), false);
   ValueId base = y;
   if (m.bias != kNone)
     base = g.map(OpKind::add, y, g.view(weight_as_tensor(g, m.module, m.bias, m.out), out));
@@ -114,13 +113,11 @@ ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
     op.work = {checked_mul(in.per, m.out), in.scale};
     base = g.op(op, out);
   }
-  const auto scaled = [&](ValueId value, ValueId by) {
-    return g.op({OpKind::mul, {value, g.view(by, out), kNone}}, out);
-  };
-  const ValueId less = scaled(base, g.map(OpKind::scalar, s));
-  const ValueId result = g.map(OpKind::add, less, g.map(OpKind::scalar, scaled(low, s)));
+  const ValueId less = g.times(g.map(OpKind::scalar, s), base);
+  const ValueId result = g.map(OpKind::add, less, g.map(OpKind::scalar, g.times(s, low)));
   for (const ValueId local : {taken, w.weight, w.update, w.lengths, s, low, base})
     g.hold(local, result);
+  for (const ValueId saved : {w.read_by_a, w.read_by_b}) g.hold_saved(saved, result);
   return result;
 }
 

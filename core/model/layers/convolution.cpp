@@ -24,6 +24,7 @@ ValueId apply(Graph& g, const Convolution1d& c, ValueId x) {
   op.weight = c.weight;
   op.bias = c.bias;
   op.work = {checked_mul(c.channels, c.kernel), all.scale};
+  op.convolves = true;
   return g.op(op, all);
 }
 
@@ -44,6 +45,7 @@ ValueId convolve(Graph& g, const TimeConvolution& c, std::int64_t rows, Scale sc
   op.weight = c.weight;
   op.bias = c.bias;
   op.work = {checked_mul(rows * c.out, c.width), scale};
+  op.convolves = true;
   return g.map(OpKind::gelu, g.op(op, {rows * c.out, scale}));
 }
 

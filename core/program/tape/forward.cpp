@@ -93,6 +93,15 @@ bool ForwardPass::widens_output(const Op& op) const {
   return trains && op.out == p_.graph().widened();
 }
 
+/// The head's forward calls the model's, and makes logits of what that returns.
+bool ForwardPass::begins_head(const Op& op) const {
+  const std::vector<Op>& ops = p_.graph().ops();
+  const auto first = std::find_if(ops.begin(), ops.end(),
+                                  [&](const Op& o) { return p_.graph().value(o.out).logits; });
+  return (p_.mode == TapeMode::keep || p_.mode == TapeMode::discard) && first != ops.end() &&
+         &op == &*first;
+}
+
 void ForwardPass::run_operation(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   ValueState& out = p_.view.state(op.out);
@@ -100,6 +109,7 @@ void ForwardPass::run_operation(std::size_t i) {
   out.dtype = p_.view.result_type(op);
   if (op.module != kNone)
     p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+  if (begins_head(op)) p_.writer.emit(TapeEvent::Kind::model_returns, Category::other, 0, 0);
   if (widens_output(op)) p_.writer.emit(TapeEvent::Kind::autocast_ends, Category::other, 0, 0);
   if (p_.view.is_alias(op, p_.mode)) return alias(op);
   if (op.kind == OpKind::communicate) return communicate_forward(p_, op);
@@ -275,7 +285,9 @@ void ForwardPass::repeat_heads(const Op& op, Operands& read) {
 }
 
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
-/// outermost autocast ends, and the node keeps one while its input needs a gradient.
+/// outermost autocast ends, and the node keeps one while its input needs a gradient. Falcon's own
+/// class multiplies by a view of its weight, which is no leaf (transformers 5.17,
+/// modeling_falcon.py, FalconLinear).
 StorageId ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
   const Op& op = p_.graph().ops()[i];
   const Parameter& w = p_.view.parameter(op.weight);
@@ -287,15 +299,16 @@ StorageId ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
     p_.writer.launch(cast);
     return p_.storages.allocate(bytes, Category::other);
   }
+  const bool caches = w.trainable && !w.derived_linear;
   StorageId copy = p_.casts.find(op.weight);
   if (w.trainable && p_.options.casts_given) return kExternal;
   if (copy == kExternal) {
     copy = p_.storages.allocate(bytes, Category::other);
     p_.writer.launch(cast);
-    if (w.trainable) p_.casts.add(op.weight, copy);
+    if (caches) p_.casts.add(op.weight, copy);
   }
   if (p_.keeps() && input_needs_grad) p_.saved.save(i, copy);
-  return w.trainable ? kExternal : copy;
+  return caches ? kExternal : copy;
 }
 
 void ForwardPass::launch(const Op& op, DType type) {
@@ -399,6 +412,20 @@ void ForwardPass::export_output() {
   }
 }
 
+/// What the model's forward names outlives the segment, unless autograd keeps it.
+void ForwardPass::leave_to_model() {
+  for (const ValueId value : p_.graph().named_in_model()) {
+    const StorageId id = p_.view.state(value).storage;
+    if (id == kExternal) continue;
+    if (p_.storages.of(id).slot == p_.run.output_slot)
+      p_.run.names_output = true;
+    else if (p_.storages.is_shared(id))
+      p_.storages.unref(id);
+    else
+      p_.run.named_in_model.push_back(p_.storages.free_event(id));
+  }
+}
+
 /// What the model's output names: it goes when the forward pass is over, unless autograd keeps it.
 void ForwardPass::leave_to_output() {
   for (const ValueId value : p_.graph().named_in_output()) {
@@ -439,7 +466,7 @@ void ForwardPass::end() {
   leave_beside();
   if (redo && stops_early(p_.options)) stop_early();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
-  if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
+  leave_to_model();
   if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))
     p_.storages.unref(p_.view.state(p_.view.chained_input()).storage);
   // A checkpointed segment keeps its input for the recomputation; the backward pass drops it.

@@ -58,16 +58,4 @@ void allocate_side_results(Parts& p, const Op& op, bool attends, DType type) {
   }
 }
 
-void keep_names_of_model(Parts& p) {
-  for (const ValueId value : p.graph().named_in_model()) {
-    const StorageId id = p.view.state(value).storage;
-    if (id == kExternal) continue;
-    if (p.storages.of(id).slot == p.run.output_slot) {
-      p.run.names_output = true;
-    } else {
-      p.run.named_in_model.push_back(p.storages.free_event(id));
-    }
-  }
-}
-
 }  // namespace shardplan::tape

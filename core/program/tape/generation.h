@@ -20,7 +20,4 @@ void math_attention_inference(Parts& p, const Op& op);
 /// `attends`: the op runs the fused attention.
 void allocate_side_results(Parts& p, const Op& op, bool attends, DType type);
 
-/// Values that the model's forward has a name for outlive the segment.
-void keep_names_of_model(Parts& p);
-
 }  // namespace shardplan::tape

@@ -9,7 +9,7 @@ struct Uses {
   std::vector<std::int32_t> last, made;  ///< index of an operation by value; -1: of none
 };
 
-Uses uses_of(const Graph& graph) {
+Uses uses_of(const Graph& graph, TapeMode mode) {
   const auto& ops = graph.ops();
   Uses uses{std::vector<std::int32_t>(graph.values().size(), -1),
             std::vector<std::int32_t>(graph.values().size(), -1)};
@@ -22,7 +22,9 @@ Uses uses_of(const Graph& graph) {
     use(ops[i].scores_bias, i);
     use(ops[i].kept, i);
   }
+  const bool saves = mode == TapeMode::keep || mode == TapeMode::redo;
   for (const Hold& hold : graph.holds()) {
+    if (hold.saved && !saves) continue;
     auto& at = uses.last[static_cast<std::size_t>(hold.value)];
     at = std::max(at, uses.made[static_cast<std::size_t>(hold.until)]);
   }
@@ -33,7 +35,7 @@ Uses uses_of(const Graph& graph) {
 }  // namespace
 
 std::vector<NameEnd> name_ends(const Graph& graph, TapeMode mode) {
-  const Uses uses = uses_of(graph);
+  const Uses uses = uses_of(graph, mode);
   std::vector<bool> outlive(graph.values().size());
   for (const auto* named : {&graph.named_in_model(), &graph.named_in_output(), &graph.beside()})
     for (const ValueId value : *named) outlive[static_cast<std::size_t>(value)] = true;

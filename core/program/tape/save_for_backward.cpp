@@ -45,7 +45,7 @@ void save_factor(Parts& p, std::size_t i, const Operands& read) {
   if (op.kind == OpKind::linear && p.view.regime().zero3_linear &&
       !p.view.parameter(op.weight).quantized()) {
     save_value(p, i, in, in == kNone ? kExternal : p.view.state(in).storage);
-  } else if (p.view.trains(op.weight)) {
+  } else if (p.view.trains(op.weight) || op.convolves) {
     save_value(p, i, in, op.kept == kNone ? read.storage[0] : p.view.state(op.kept).storage);
   }
   // bitsandbytes' functions have the weight as an attribute (autograd/_functions.py).

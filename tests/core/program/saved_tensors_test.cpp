@@ -65,7 +65,8 @@ std::int64_t kept_by_tape(const Case& c, const Model& model) {
       if (e.kind == TapeEvent::Kind::alloc) kept += e.bytes;
       if (e.kind == TapeEvent::Kind::free) kept -= e.bytes;
     }
-    for (const auto* gone : {&run.until_autocast_ends, &run.until_forward_ends})
+    for (const auto* gone :
+         {&run.named_in_model, &run.until_autocast_ends, &run.until_forward_ends})
       for (const TapeEvent& e : *gone) kept -= e.bytes;
     saved.insert(run.saved_shared.begin(), run.saved_shared.end());
     last_output = run.output_bytes;

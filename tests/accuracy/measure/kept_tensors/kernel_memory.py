@@ -3,6 +3,8 @@ import torch
 
 aten = torch.ops.aten
 PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+MULTIPROCESSORS = 132  # of Hopper
+MOST_UNSORTED = 3072  # tokens of a table's gradient
 WORKSPACE = 32 * 2**20  # of cuBLAS on Hopper: one a thread that multiplies, which stays
 
 
@@ -24,6 +26,33 @@ BACKWARD = {aten._scaled_dot_product_cudnn_attention_backward.default: _attentio
             aten._scaled_dot_product_efficient_attention_backward.default: _row_sums}
 
 
+def _rows_of_table(rows, table_rows, width):
+    """The sums of a table's rows by parts of ten tokens, in fp32, where the kernel sorts tokens before it adds
+    (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu)."""
+    if rows <= MOST_UNSORTED:
+        return 0
+    return 4 * width * (rows // 10 + min(rows, table_rows))
+
+
+def _row_sums_of_blocks(rows, columns):
+    """Sums of columns that several blocks of threads add up leave their parts (aten/src/ATen/native/cuda/Reduce.cuh,
+    setReduceConfig and ReduceConfig::global_memory_size)."""
+    along = next(size for size in (4, 2, 1) if columns % size == 0)  # columns that a thread loads
+    most = 512 // along
+    power = lambda size: most if size >= most else 1 << (size.bit_length() - 1)
+    width = min(power(columns // along), 32)
+    height = min(power(rows), most // width)
+    width = min(power(columns // along), most // height)
+    if rows < min(height * 16, 256):
+        return 0
+    values, grid = -(-rows // height), -(-(columns // along) // width)
+    target = MULTIPROCESSORS * (2048 // (width * height))
+    if values < 256 or grid > target:
+        return 0
+    blocks = max(min(-(-target // grid), -(-values // 16)), -(-values // 256))
+    return 4 * columns * blocks * width * along if blocks > 1 else 0
+
+
 def beside(memory, func, args, made):
     """Lets `memory` have what `func` allocated beside its results."""
     if func in PRODUCTS:
@@ -33,5 +62,9 @@ def beside(memory, func, args, made):
             memory.count()
     elif func is aten._softmax_backward_data.default:
         memory.passing(args[0].numel() * args[0].element_size())  # grad·output (aten/src/ATen/native/cuda/SoftMax.cu)
+    elif func is aten.embedding_dense_backward.default:
+        memory.passing(_rows_of_table(args[1].numel(), args[2], made.shape[-1]))
+    elif func is aten.sum.dim_IntList and made.numel() == args[0].shape[-1] < args[0].numel():
+        memory.passing(_row_sums_of_blocks(args[0].numel() // made.numel(), made.numel()))
     elif func in BACKWARD:
         memory.passing(BACKWARD[func](*args[:3]))
