@@ -38,7 +38,9 @@ bool may_write_over(const Unit& unit, const Made& made, NodeId read);
 struct Pass {
   std::vector<NodeId> order;
   std::vector<bool> there, wanted;
-  bool together = false;  ///< all results of a call of attention are there at once
+  /// Kernels come in the order that the scheduler gives them: all results of a call of attention
+  /// are there at once, and what a kernel is fused with may come late.
+  bool follows_order = false;
 };
 
 /// What has to be computed for what is wanted and not there, in order.
