@@ -8,7 +8,7 @@ namespace shardplan::compiled {
 
 void CompiledRun::begin_pass() {
   open_part_ = kNone;
-  pass_ = {{}, flags(), flags(), follows_places()};
+  pass_ = {{}, flags(), flags(), follows_places(), follows_places() && plans_buffers()};
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     pass_.there[at(id)] = node(id).kind == NodeKind::input || node(id).kind == NodeKind::chained;
 }

@@ -109,7 +109,7 @@ bool fuses_with(const Unit& unit, const Unit& other) {
 
 /// Of a further result of a call of attention: its first one, which is made together with it.
 NodeId UnitBuilder::first_result(const Node& node) const {
-  if (!pass_.follows_order || node.kind != NodeKind::attention || node.inputs != 1) return kNone;
+  if (!pass_.together || node.kind != NodeKind::attention || node.inputs != 1) return kNone;
   const Node& first = graph_.at(node.in[0]);
   const bool one_call =
       first.kind == NodeKind::attention && first.op == node.op && first.backward == node.backward;
@@ -217,7 +217,7 @@ bool UnitBuilder::postpone_readers(std::size_t from, std::size_t into) {
   for (std::size_t u = from + 1; u < into; ++u)
     if (needs(units_[u], from) || waits(units_[u])) later.push_back(u);
   if (later.empty()) return true;
-  if (!pass_.follows_order || into + 1 != units_.size() || waits(units_[into])) return false;
+  if (!pass_.postpones || into + 1 != units_.size() || waits(units_[into])) return false;
   for (const std::size_t u : later) {
     units_.emplace_back();
     move_names(u, units_.size() - 1);

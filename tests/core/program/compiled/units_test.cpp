@@ -27,7 +27,7 @@ struct SmallGraph : JointGraph {
     for (std::size_t id = 0; id < nodes.size(); ++id)
       pass.there[id] = nodes[id].kind == NodeKind::input;
     for (const NodeId id : wanted) pass.wanted[static_cast<std::size_t>(id)] = true;
-    pass.follows_order = true;
+    pass.together = pass.postpones = true;
     pass.order = order_of(*this, pass);
     return units_of(*this, pass);
   }
