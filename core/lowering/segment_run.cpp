@@ -107,14 +107,12 @@ bool has_untagged_products(const Model& model, const Segment& segment) {
 }
 
 /// Of one graph. Weights in four bits are widened again by an operator that makes its results
-/// itself: buffers around it are not followed. Nor are those between adapters and attention that is
-/// written out: a run of GPT-Neo 1.3B was 6 % too low with a plan, and is 9 % too high without.
+/// itself: buffers around it are not followed.
 void note_blocks(const Model& model, const Segment& segment, const Plan& plan,
                  TapeOptions& options) {
   options.shared_before = segment.checkpointable;
-  options.blocks_alike = are_all_blocks(model, segment) && !has_untagged_products(model, segment) &&
-                         (model.facts.supports_sdpa || !plan.workload.lora);
-  options.blocks_in_row = options.blocks_alike && !plan.keeps_some_blocks();
+  options.blocks_alike = are_all_blocks(model, segment) && !has_untagged_products(model, segment);
+  if (options.blocks_alike && !plan.keeps_some_blocks()) options.blocks_in_row = segment.repeat;
 }
 
 /// Whether a checkpoint in a graph leaves any result without a tag.
@@ -189,10 +187,12 @@ bool draws_in_blocks(const Model& model) {
   });
 }
 
-/// Of the logits that a whole model returns beside its loss, and of zeros in their size.
+/// Of the logits that a whole model returns beside its loss, and of zeros in their size. They are
+/// another graph's where embeddings are told to need a gradient.
 std::int64_t believed_room(const Model& model, const Plan& plan, const Regime& regime,
-                           const TapeOptions& options) {
-  if (!plan.compiles_whole() || model.facts.breaks_before_loss || options.frees_returned) return 0;
+                           const TapeOptions& options, const Incoming& in) {
+  if (!plan.compiles_whole() || model.facts.breaks_before_loss || options.frees_returned || in.leaf)
+    return 0;
   const Graph& head = model.segments.back().graph;
   std::int64_t logits = 0;
   for (const Op& op : head.ops())
@@ -238,7 +238,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   options.frees_returned =
       plan.trainer->frees_outputs || bare || options.ends_apart || options.loss_apart;
   options.scattered_operands = in.scattered_operands;
-  options.believed_room = believed_room(model, plan, regime, options);
+  options.believed_room = believed_room(model, plan, regime, options, in);
   options.input_again = in.again != nullptr;
   options.checkpointed = options.input_again && in.again->repeat > 1 ? in.again : nullptr;
   options.output_again = in.feeds_checkpoint;

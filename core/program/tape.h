@@ -251,7 +251,7 @@ struct TapeOptions {
   bool input_again = false;
   /// All blocks of the model are such segments, in one graph.
   bool blocks_alike = false;
-  bool blocks_in_row = false;  ///< and all are computed again, each behind another
+  std::int64_t blocks_in_row = 0;  ///< so many, and all are computed again, each behind another
   /// Of one that is not the first behind a checkpoint: the checkpointed segment in front of it.
   /// What fuses may be one chain from that one's input on (compiled/partition.h, ChainInFront).
   const Segment* checkpointed = nullptr;

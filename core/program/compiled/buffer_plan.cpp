@@ -17,49 +17,51 @@ bool makes_own(const Node& made) {
 
 class Planner {
  public:
-  explicit Planner(const PlannedPass& planned)
-      : p_(planned), stored_(planned.stored), levels_(levels()) {
-    plan_.takes.assign(p_.graph.nodes.size(), {});
-    plan_.waits.assign(p_.graph.nodes.size(), false);
+  explicit Planner(const PlannedPass& planned) : p_(planned), levels_(levels()) {
+    const std::size_t nodes = p_.graph.nodes.size();
+    plans_.resize(passes(), {std::vector<LeftBuffer>(nodes), std::vector<bool>(nodes, false), {}});
     peak_ = std::max(p_.room, *std::max_element(levels_.begin(), levels_.end()));
   }
 
-  /// Of one pass, or of one between two of the same.
   BufferPlan take() {
-    const std::size_t copies = p_.again ? 3 : 1;
-    planned_copy_ = copies / 2;
-    for (std::size_t copy = 0; copy < copies; ++copy) {
+    for (std::size_t pass = 0; pass < passes(); ++pass) {
       stored_ = p_.stored;
-      for (std::size_t u = 0; u < p_.units.size(); ++u) run(copy, u);
+      if (!p_.in_row) live_ = 0;
+      for (std::size_t u = 0; u < p_.units.size(); ++u) run(pass, u);
     }
-    return std::move(plan_);
+    return std::move(plans_[nearest_to_all()]);
   }
 
  private:
   static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
   struct Freed {
     NodeId id = kNone;
-    std::size_t copy = 0, step = 0;
+    std::size_t pass = 0, step = 0;
   };
   using Key = std::pair<std::int64_t, DType>;
 
+  std::size_t passes() const { return static_cast<std::size_t>(p_.passes); }
   std::int64_t bytes_of(NodeId id) const {
     return checked_mul(p_.graph.at(id).elements, size_of(p_.graph.at(id).type));
   }
   std::int64_t inner_bytes(const Unit& unit) const;
   std::vector<std::int64_t> levels() const;
   std::vector<NodeId> dying(std::size_t u) const;
-  void run(std::size_t copy, std::size_t u);
-  void allocate(NodeId id, std::size_t copy, std::size_t step);
+  void run(std::size_t pass, std::size_t u);
+  void allocate(NodeId id, std::size_t pass, std::size_t step);
   bool may_take(const Freed& freed, std::size_t step, std::int64_t bytes) const;
+  std::int64_t peak_of(const BufferPlan& plan, std::int64_t left) const;
+  std::size_t nearest_to_all() const;
 
   const PlannedPass& p_;
   std::vector<bool> stored_;
-  std::vector<std::int64_t> levels_;  ///< by unit, of each copy: what Inductor expects there
+  std::vector<std::int64_t> levels_;  ///< by step: what Inductor expects there
+  std::vector<std::int64_t> filled_;  ///< by step: what is there, with what waits
+  std::vector<std::int64_t> alone_;   ///< by unit of the first pass: without
+  std::int64_t live_ = 0;             ///< the same, of what does not wait
   std::int64_t peak_ = 0;
-  std::size_t planned_copy_ = 0;
   std::map<Key, std::vector<Freed>> pool_;
-  BufferPlan plan_;
+  std::vector<BufferPlan> plans_;  ///< by pass
 };
 
 /// What stays inside of a kernel: the scheduler has a buffer for each result until it is written.
@@ -71,8 +73,8 @@ std::int64_t Planner::inner_bytes(const Unit& unit) const {
   return bytes;
 }
 
-/// What is there while each unit runs, beyond what the pass begins with: nothing is written over
-/// another tensor, and no buffer waits (torch/_inductor/memory.py, estimate_peak_memory).
+/// What is there while each unit runs, beyond what the first pass begins with: nothing is written
+/// over another tensor, and no buffer waits (torch/_inductor/memory.py, estimate_peak_memory).
 std::vector<std::int64_t> Planner::levels() const {
   std::vector<std::int64_t> levels;
   std::vector<bool> stored = p_.stored;
@@ -89,9 +91,10 @@ std::vector<std::int64_t> Planner::levels() const {
         stored[at(id)] = false;
       }
   }
+  const std::int64_t left = p_.in_row ? live : 0;
   const std::size_t once = levels.size();
-  for (std::size_t copy = 1; p_.again && copy < 3; ++copy)
-    for (std::size_t u = 0; u < once; ++u) levels.push_back(levels[u]);
+  for (std::size_t step = once; step < passes() * once; ++step)
+    levels.push_back(checked_add(levels[step - once], left));
   return levels;
 }
 
@@ -103,9 +106,9 @@ std::vector<NodeId> Planner::dying(std::size_t u) const {
   return dying;
 }
 
-void Planner::run(std::size_t copy, std::size_t u) {
+void Planner::run(std::size_t pass, std::size_t u) {
   const Unit& unit = p_.units[u];
-  const std::size_t step = copy * p_.units.size() + u;
+  const std::size_t step = pass * p_.units.size() + u;
   std::vector<NodeId> gone;
   for (const NodeId id : dying(u))
     if (stored_[at(id)]) gone.push_back(id);
@@ -121,31 +124,39 @@ void Planner::run(std::size_t copy, std::size_t u) {
   for (std::size_t w = 0; w < unit.writes.size(); ++w) {
     const NodeId id = unit.writes[w];
     const Node& made = p_.graph.at(id);
+    if (!placed[w]) live_ = checked_add(live_, bytes_of(id));
     if (made.gradient_of != kNone || made.elements == 0) continue;
     stored_[at(id)] = true;
     // What is handed on has a name of its own.
-    if (!placed[w] && !makes_own(made) && !p_.pass.wanted[at(id)]) allocate(id, copy, step);
+    if (!placed[w] && !makes_own(made) && !p_.pass.wanted[at(id)]) allocate(id, pass, step);
     if (p_.last[at(id)] == u && !p_.pass.wanted[at(id)] && !contains(gone, id)) gone.push_back(id);
   }
+  filled_.push_back(checked_add(live_, unit.workspace));
+  if (pass == 0) alone_.push_back(filled_.back());
   for (const NodeId id : gone) {
     if (!stored_[at(id)]) continue;
     stored_[at(id)] = false;
+    live_ -= bytes_of(id);
     if (p_.stored[at(id)]) continue;  // given: its maker's
-    pool_[{bytes_of(id), p_.graph.at(id).type}].push_back({id, copy, step});
+    pool_[{bytes_of(id), p_.graph.at(id).type}].push_back({id, pass, step});
   }
 }
 
 /// The one that was left last, where that does not raise the peak.
-void Planner::allocate(NodeId id, std::size_t copy, std::size_t step) {
-  std::vector<Freed>& pool = pool_[{bytes_of(id), p_.graph.at(id).type}];
-  if (pool.empty() || !may_take(pool.back(), step, bytes_of(id))) return;
+void Planner::allocate(NodeId id, std::size_t pass, std::size_t step) {
+  const std::int64_t bytes = bytes_of(id);
+  std::vector<Freed>& pool = pool_[{bytes, p_.graph.at(id).type}];
+  if (pool.empty() || !may_take(pool.back(), step, bytes)) return;
   const Freed freed = pool.back();
   pool.pop_back();
-  for (std::size_t s = freed.step + 1; s < step; ++s) levels_[s] += bytes_of(id);
-  if (freed.copy == planned_copy_) plan_.waits[at(freed.id)] = true;
-  if (copy != planned_copy_) return;
-  plan_.takes[at(id)] = {freed.id, freed.copy != copy};
-  if (freed.copy != copy) plan_.carried.push_back(plan_.takes[at(id)]);
+  for (std::size_t s = freed.step + 1; s < step; ++s) {
+    levels_[s] = checked_add(levels_[s], bytes);
+    filled_[s] = checked_add(filled_[s], bytes);
+  }
+  BufferPlan& plan = plans_[pass];
+  plans_[freed.pass].waits[at(freed.id)] = true;
+  plan.takes[at(id)] = {freed.id, pass - freed.pass};
+  if (freed.pass != pass) plan.carried.push_back(plan.takes[at(id)]);
 }
 
 /// torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer.
@@ -153,6 +164,41 @@ bool Planner::may_take(const Freed& freed, std::size_t step, std::int64_t bytes)
   std::int64_t most = 0;
   for (std::size_t s = freed.step + 1; s < step; ++s) most = std::max(most, levels_[s]);
   return freed.step + 1 == step || checked_add(most, bytes) <= peak_;
+}
+
+/// The most that is there where all passes have this plan: in the first of them where each leaves
+/// less than it ends, and else in the last.
+std::int64_t Planner::peak_of(const BufferPlan& plan, std::int64_t left) const {
+  std::int64_t carried = 0;
+  for (const LeftBuffer& found : plan.carried) carried = checked_add(carried, bytes_of(found.by));
+  std::int64_t waiting = carried, most = checked_add(carried, left);
+  for (std::size_t u = 0; u < p_.units.size(); ++u) {
+    for (const NodeId id : p_.units[u].writes)
+      if (plan.takes[at(id)].by != kNone) waiting -= bytes_of(id);
+    most = std::max(most, checked_add(alone_[u], waiting));
+    for (const NodeId id : dying(u))
+      if (plan.waits[at(id)]) waiting = checked_add(waiting, bytes_of(id));
+  }
+  return checked_add(most, std::max<std::int64_t>(left, 0) * (p_.passes - 1));
+}
+
+/// Of passes whose plans are as near the one that others follow, and a later one, where more waits
+/// from the start.
+std::size_t Planner::nearest_to_all() const {
+  const std::int64_t left = p_.in_row ? live_ / p_.passes : 0;
+  const std::int64_t most = *std::max_element(filled_.begin(), filled_.end());
+  std::size_t nearest = 0;
+  std::int64_t nearest_peak = 0;
+  for (std::size_t pass = 1; pass < passes(); ++pass) {
+    const std::int64_t peak = peak_of(plans_[pass], left);
+    const bool nearer =
+        peak >= most && nearest_peak >= most ? peak < nearest_peak : peak > nearest_peak;
+    const bool as_near = peak == nearest_peak && pass + 1 < passes();
+    if (nearest > 0 && !nearer && !as_near) continue;
+    nearest = pass;
+    nearest_peak = peak;
+  }
+  return nearest;
 }
 
 }  // namespace

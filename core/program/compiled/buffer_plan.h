@@ -12,7 +12,7 @@ namespace shardplan::compiled {
 /// A buffer that its own tensor has left.
 struct LeftBuffer {
   NodeId by = kNone;
-  bool before = false;  ///< in the pass before, one of the same
+  std::size_t before = 0;  ///< so many passes before, which are the same
   auto operator<=>(const LeftBuffer&) const = default;
 };
 
@@ -31,14 +31,20 @@ struct PlannedPass {
   const std::vector<Unit>& units;
   const std::vector<std::size_t>& last;  ///< by node, the last unit that uses it
   std::vector<bool> stored;              ///< by node: it has a storage when the pass begins
-  /// The pass behind is one of the same, which takes what this one leaves.
-  bool again = false;
+  /// Of the same in a row, each of which takes what the one before has left.
+  std::int64_t passes = 1;
+  /// Nothing lies between them: what each leaves for good, such as gradients, less what it ends,
+  /// such as its input, is there while the next one runs.
+  bool in_row = false;
   /// Bytes above what the pass begins with that Inductor expects elsewhere in its graph.
   std::int64_t room = 0;
   /// What a result is written over, of what ends with its unit; kNone: nothing.
   std::function<NodeId(const Unit&, const Made&, const std::vector<NodeId>& dying)> over;
 };
 
+/// Of several passes what waits differs from one to the next, as the level does that they begin
+/// with. Of one of them, behind the first, whose plan for all comes nearest to the highest peak of
+/// all, and not below.
 BufferPlan plan_buffers(const PlannedPass& planned);
 
 }  // namespace shardplan::compiled

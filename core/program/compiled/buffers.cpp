@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace shardplan::compiled {
+namespace {
+
+constexpr std::int64_t kBetweenOthers = 3;  // passes
+
+}  // namespace
 
 Category CompiledRun::category_of(NodeId id) const {
   const Node& made = node(id);
@@ -46,6 +51,7 @@ StorageId CompiledRun::take(NodeId id) {
 }
 
 /// Between blocks that are computed again others may be kept, which leave what waits to the next.
+/// Those in a row are planned as so many; of others one between two of the same.
 void CompiledRun::plan(const std::vector<Unit>& units, const std::vector<std::size_t>& last) {
   plan_ = {};
   if (!plans_buffers() || !in_backward_) return;
@@ -54,8 +60,10 @@ void CompiledRun::plan(const std::vector<Unit>& units, const std::vector<std::si
   const auto over = [&](const Unit& unit, const Made& made, const std::vector<NodeId>& dying) {
     return written_over(unit, made, dying);
   };
-  plan_ = plan_buffers(
-      {trace_.graph, pass_, units, last, std::move(stored), true, options_.believed_room, over});
+  const bool in_row = options_.blocks_in_row > 0 && follows_places();
+  const std::int64_t passes = in_row ? options_.blocks_in_row : kBetweenOthers;
+  plan_ = plan_buffers({trace_.graph, pass_, units, last, std::move(stored), passes, in_row,
+                        options_.believed_room, over});
   for (const LeftBuffer& left : plan_.carried) {
     const std::int64_t bytes = round_up(bytes_of(left.by), kAllocationUnit);
     const Category category = category_of(left.by);

@@ -70,6 +70,9 @@ struct Node {
   /// block adds.
   bool used_before = false;
   bool logits = false;  ///< counted as logits_and_loss
+  /// pointwise, of an activation that is written out: operations of Inductor's that it stands for,
+  /// with constants that nothing before it has (inlined.h); 0: not counted.
+  std::int32_t operations = 0;
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter

@@ -8,7 +8,7 @@ namespace shardplan::compiled {
 
 void CompiledRun::begin_pass() {
   open_part_ = kNone;
-  pass_ = {{}, flags(), flags(), follows_places()};
+  pass_ = {{}, flags(), flags(), follows_places(), follows_places() && plans_buffers()};
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     pass_.there[at(id)] = node(id).kind == NodeKind::input || node(id).kind == NodeKind::chained;
 }
@@ -42,7 +42,7 @@ void CompiledRun::return_gradients() {
 
 /// Beside what a block computes, what it makes for the next one.
 std::vector<Unit> CompiledRun::with_next_block(std::vector<Unit> units) {
-  if (!options_.blocks_in_row || !plans_buffers() || !in_backward_) return units;
+  if (options_.blocks_in_row == 0 || !plans_buffers() || !in_backward_) return units;
   const MadeAhead ahead = make_ahead(trace_.graph, pass_, units);
   if (ahead.nodes.empty()) return units;
   const std::size_t nodes = trace_.graph.nodes.size();

@@ -104,7 +104,7 @@ NodeId Trace::cast(NodeId from, DType type) {
   for (auto known = first; known != last; ++known)
     if (graph.at(known->second).type == type && graph.at(known->second).part == part())
       return known->second;
-  const NodeId made = pointwise({from}, node.elements, type);
+  const NodeId made = counted(pointwise({from}, node.elements, type), 1);
   casts_.emplace(from, made);
   return made;
 }

@@ -152,6 +152,11 @@ class Trace {
   NodeId pointwise(std::initializer_list<NodeId> in, std::int64_t elements, DType type) {
     return add(NodeKind::pointwise, in, elements, type);
   }
+  /// Node::operations.
+  NodeId counted(NodeId id, std::int32_t operations) {
+    graph.at(id).operations = operations;
+    return id;
+  }
   NodeId cast(NodeId from, DType type);
   NodeId in_fp32(NodeId x, std::int64_t elements);
   NodeId realized(NodeId id);

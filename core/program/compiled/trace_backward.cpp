@@ -44,13 +44,14 @@ void Trace::backward(std::size_t i) {
       return softmax_backward(i, g);
     case OpKind::silu:
       return give(i, 0, gate_gradient(g, x, type));
-    case OpKind::power:
+    case OpKind::power:  // thrice the square
     case OpKind::gelu:
     case OpKind::clamp:
-      return give(i, 0, pointwise({g, x}, n, type));
+      return give(i, 0, counted(pointwise({g, x}, n, type), op.kind == OpKind::power ? 3 : 0));
+    case OpKind::tanh:  // 1 less its square
+      return give(i, 0, counted(pointwise({g, of(op.out)}, n, type), 4));
     case OpKind::rsqrt:
     case OpKind::square_root:
-    case OpKind::tanh:
     case OpKind::sigmoid:
       return give(i, 0, pointwise({g, of(op.out)}, n, type));
     case OpKind::relu:  // where a result is 0, a bit of which may be kept in place of it
@@ -91,7 +92,7 @@ void Trace::spread_backward(std::size_t i, NodeId g) {
       result = summed_to(g, own, type);
       graph.at(result).alone = view_.extent_of(op.in[k]).scale == Scale::one;  // a bias
     } else if (own != given || !same) {
-      result = pointwise({g}, own, type);
+      result = counted(pointwise({g}, own, type), op.kind == OpKind::scalar ? 1 : 0);
     }
     give(i, k, result);
   }
@@ -130,7 +131,7 @@ void Trace::mul_backward(std::size_t i, NodeId g) {
     const NodeId other = reads_[i][1 - k];
     const std::int64_t own = count(op.in[k]);
     const DType type = graph.at(reads_[i][k]).type;
-    NodeId product = pointwise({g, other}, graph.at(g).elements, graph.at(g).type);
+    NodeId product = counted(pointwise({g, other}, graph.at(g).elements, graph.at(g).type), 1);
     if (own < graph.at(g).elements) {
       product = summed_to(product, own, type);
       const bool column = view_.extent_of(op.in[k]).scale == Scale::one;
@@ -418,7 +419,7 @@ void Trace::accumulate(ValueId value, NodeId g) {
     return;
   }
   const bool together = graph.at(known).part == graph.at(g).part;
-  known = pointwise({known, g}, graph.at(g).elements, graph.at(g).type);
+  known = counted(pointwise({known, g}, graph.at(g).elements, graph.at(g).type), 1);
   if (!together) graph.at(known).part = kNone;
 }
 

@@ -24,6 +24,23 @@ bool is_masked_by_positions(const Graph& graph, const Op& softmax) {
   return false;
 }
 
+/// Of Inductor, with the constant that it reads (inlined.h): a cube is two products. Of what is not
+/// part of an activation that is written out: 0.
+std::int32_t operations_of(const Op& op) {
+  switch (op.kind) {
+    case OpKind::mul:
+    case OpKind::tanh:
+      return 1;
+    case OpKind::scalar:
+    case OpKind::power:
+      return 2;
+    case OpKind::add:
+      return op.in[1] == kNone ? 2 : 1;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 void Trace::forward(std::size_t i) {
@@ -120,6 +137,7 @@ void Trace::each_element(std::size_t i) {
   }
   of(op.out) = pointwise({in[0], in[1], in[2]}, count(op.out), view_.state(op.out).dtype);
   graph.at(of(op.out)).untagged = op.own_function;
+  graph.at(of(op.out)).operations = operations_of(op);
 }
 
 /// What attention returns lies in the order of its copy, where the queries do: that is a view.

@@ -16,6 +16,12 @@ bool moves(const Op& op) {
          op.kind == OpKind::fold_heads;
 }
 
+/// Of what another node of the kernel makes.
+bool stays_inside(const Unit& unit, NodeId id) {
+  return !contains(unit.writes, id) &&
+         std::ranges::any_of(unit.nodes, [&](const Made& made) { return made.id == id; });
+}
+
 }  // namespace
 
 /// A graph's call takes the host longer than what it starts; a recorded one starts all that is in
@@ -108,10 +114,11 @@ NodeId CompiledRun::written_over(const Unit& unit, const Made& made,
   if (unit.call) return contains(dying, result.over) ? result.over : kNone;
   if (!contains(unit.writes, made.id) || result.gradient_of != kNone) return kNone;
   if (result.kind == NodeKind::scatter) return kNone;
+  // What stays inside of the kernel had a buffer to the scheduler.
   const auto over = std::find_if(made.reads.begin(), made.reads.end(), [&](NodeId id) {
-    return contains(dying, id) && may_take(unit, made, id);
+    return (contains(dying, id) || stays_inside(unit, id)) && may_take(unit, made, id);
   });
-  return over == made.reads.end() ? kNone : *over;
+  return over == made.reads.end() || stays_inside(unit, *over) ? kNone : *over;
 }
 
 void CompiledRun::write_in_place(const Unit& unit, std::vector<NodeId>& dying) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "program/compiled/inlined.h"
 
 namespace shardplan::compiled {
 namespace {
@@ -24,6 +25,8 @@ class UnitBuilder {
       for (std::size_t k = 0; k < node.inputs; ++k)
         if (whole || graph.at(node.in[k]).part != node.part) stored_[at(node.in[k])] = true;
     }
+    const std::vector<bool> too_long = too_long_to_inline(graph, pass.order, stored_);
+    for (const NodeId id : pass.order) stored_[at(id)] = stored_[at(id)] || too_long[at(id)];
   }
 
   std::vector<Unit> take() {
@@ -50,8 +53,11 @@ class UnitBuilder {
   std::size_t home_of(const Unit& unit) const;
   NodeId first_result(const Node& node) const;
   void meet(NodeId id, std::size_t unit);
+  bool may_draw_in(const Unit& early, const Unit& home) const;
   void draw_in(std::size_t from, std::size_t into);
   void draw_in_readers(NodeId read, std::size_t into);
+  bool postpone_readers(std::size_t from, std::size_t into);
+  void move_names(std::size_t from, std::size_t into);
   void drop_inner();
   bool stands_alone(const Unit& unit) const {
     return !unit.writes.empty() && graph_.at(unit.writes.front()).alone;
@@ -161,31 +167,63 @@ void UnitBuilder::draw_in_readers(NodeId read, std::size_t into) {
     if (contains(units_[u].reads, read)) draw_in(u, into);
 }
 
+bool UnitBuilder::may_draw_in(const Unit& early, const Unit& home) const {
+  if (early.call || early.reduces || early.part != home.part || early.span != home.span)
+    return false;
+  return !stands_alone(early) && !stands_alone(home) &&
+         std::ranges::none_of(early.writes, [&](NodeId id) { return takes_all(graph_.at(id)); });
+}
+
 /// What goes element by element is part of the last kernel that reads it, where nothing needs it
 /// before: the kernels between do not read it.
 void UnitBuilder::draw_in(std::size_t from, std::size_t into) {
+  if (!may_draw_in(units_[from], units_[into]) || from >= into) return;
+  if (!postpone_readers(from, into)) return;
   Unit& early = units_[from];
   Unit& home = units_[into];
-  if (from >= into || early.call || early.reduces || early.part != home.part) return;
-  if (early.span != home.span || stands_alone(early) || stands_alone(home)) return;
-  for (const NodeId made : early.writes) {
-    if (takes_all(graph_.at(made))) return;
-    for (std::size_t u = from + 1; u < into; ++u)
-      if (contains(units_[u].reads, made)) return;
-  }
   for (const NodeId made : early.writes) std::erase(home.reads, made);
   for (const NodeId read : early.reads)
     if (!contains(home.reads, read)) home.reads.push_back(read);
   home.writes.insert(home.writes.begin(), early.writes.begin(), early.writes.end());
   home.nodes.insert(home.nodes.begin(), early.nodes.begin(), early.nodes.end());
   home.workspace += early.workspace;
-  for (const auto* met : {&early.reads, &early.writes})
+  move_names(from, into);
+  early = Unit{};
+}
+
+/// What was in one unit is in another one.
+void UnitBuilder::move_names(std::size_t from, std::size_t into) {
+  for (const auto* met : {&units_[from].reads, &units_[from].writes})
     for (const NodeId id : *met) {
       std::erase(met_in_[at(id)], from);
       meet(id, into);
     }
-  for (const NodeId made : early.writes) made_in_[at(made)] = into;
-  early = Unit{};
+  for (const NodeId made : units_[from].writes) made_in_[at(made)] = into;
+}
+
+/// Whether nothing between the two needs what the first one makes before the other one is there.
+/// What does and is not needed there comes behind it, with what needs that: an adapter's product of
+/// an activation, which waits for the gradient of the next factor
+/// (torch/_inductor/scheduler.py, will_fusion_create_cycle, topological_sort_schedule).
+bool UnitBuilder::postpone_readers(std::size_t from, std::size_t into) {
+  std::vector<std::size_t> later;
+  const auto needs = [&](const Unit& unit, std::size_t made) {
+    return std::ranges::any_of(units_[made].writes,
+                               [&](NodeId id) { return contains(unit.reads, id); });
+  };
+  const auto waits = [&](const Unit& unit) {
+    return std::ranges::any_of(later, [&](std::size_t made) { return needs(unit, made); });
+  };
+  for (std::size_t u = from + 1; u < into; ++u)
+    if (needs(units_[u], from) || waits(units_[u])) later.push_back(u);
+  if (later.empty()) return true;
+  if (!pass_.postpones || into + 1 != units_.size() || waits(units_[into])) return false;
+  for (const std::size_t u : later) {
+    units_.emplace_back();
+    move_names(u, units_.size() - 1);
+    std::swap(units_[u], units_.back());
+  }
+  return true;
 }
 
 /// The unit that a new one is fused with, the latest that goes, or the end: what it reads is there

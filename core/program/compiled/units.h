@@ -39,6 +39,9 @@ struct Pass {
   std::vector<NodeId> order;
   std::vector<bool> there, wanted;
   bool together = false;  ///< all results of a call of attention are there at once
+  /// What a kernel is fused with may come late, behind what would read it before. So it is in
+  /// graphs of blocks that are computed again one behind the other; of others it is not known.
+  bool postpones = false;
 };
 
 /// What has to be computed for what is wanted and not there, in order.

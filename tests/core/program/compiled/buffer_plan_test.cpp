@@ -24,6 +24,14 @@ class SmallPass {
     units_.push_back({.nodes = {{id, reads}}, .reads = reads, .writes = {id}, .call = true});
     return id;
   }
+  /// What is there before.
+  NodeId give(std::int64_t elements) {
+    Node node;
+    node.kind = NodeKind::input;
+    node.elements = elements;
+    graph_.nodes.push_back(node);
+    return graph_.end() - 1;
+  }
   /// A result of the last unit that stays inside of it.
   void keep_inside(std::int64_t elements) {
     Node node;
@@ -31,7 +39,8 @@ class SmallPass {
     graph_.nodes.push_back(node);
     units_.back().nodes.push_back({graph_.end() - 1, {}});
   }
-  BufferPlan plan(bool again = false, std::int64_t room = 0) const {
+  BufferPlan plan(std::int64_t passes = 1, std::int64_t room = 0, bool in_row = false,
+                  NodeId ended = kNone) const {
     const std::size_t count = graph_.nodes.size();
     const Pass pass{{}, std::vector<bool>(count), std::vector<bool>(count)};
     std::vector<std::size_t> last(count);
@@ -39,8 +48,9 @@ class SmallPass {
       for (const auto* used : {&units_[u].reads, &units_[u].writes})
         for (const NodeId id : *used) last[static_cast<std::size_t>(id)] = u;
     const auto nothing = [](const Unit&, const Made&, const std::vector<NodeId>&) { return kNone; };
-    return plan_buffers(
-        {graph_, pass, units_, last, std::vector<bool>(count), again, room, nothing});
+    std::vector<bool> stored(count);
+    if (ended != kNone) stored[static_cast<std::size_t>(ended)] = true;
+    return plan_buffers({graph_, pass, units_, last, stored, passes, in_row, room, nothing});
   }
 
  private:
@@ -71,7 +81,7 @@ TEST(BufferPlan, LetsABufferGoThatWouldRaiseThePeak) {
   const NodeId late = pass.make({rest}, 1000);
   EXPECT_EQ(taken_by(pass.plan(), late), kNone);
   EXPECT_FALSE(pass.plan().waits[static_cast<std::size_t>(early)]);
-  EXPECT_EQ(taken_by(pass.plan(false, 30000), late), early);
+  EXPECT_EQ(taken_by(pass.plan(1, 30000), late), early);
 }
 
 // What a kernel does not write down was a buffer to the scheduler.
@@ -83,8 +93,8 @@ TEST(BufferPlan, ExpectsWhatStaysInsideOfAKernel) {
   pass.keep_inside(3000);
   const NodeId rest = pass.make({middle}, 30);
   const NodeId late = pass.make({rest}, 1000);
-  EXPECT_EQ(taken_by(pass.plan(false, 17000), late), early);
-  EXPECT_EQ(taken_by(pass.plan(false, 15000), late), kNone);
+  EXPECT_EQ(taken_by(pass.plan(1, 17000), late), early);
+  EXPECT_EQ(taken_by(pass.plan(1, 15000), late), kNone);
 }
 
 TEST(BufferPlan, GivesAttentionNoBuffer) {
@@ -92,18 +102,31 @@ TEST(BufferPlan, GivesAttentionNoBuffer) {
   const NodeId first = pass.make({}, 1000);
   const NodeId second = pass.make({first}, 10);
   const NodeId result = pass.make({second}, 1000, NodeKind::attention);
-  EXPECT_EQ(taken_by(pass.plan(false, 30000), result), kNone);
+  EXPECT_EQ(taken_by(pass.plan(1, 30000), result), kNone);
 }
 
 TEST(BufferPlan, CarriesWhatTheNextPassTakes) {
   SmallPass pass;
   const NodeId only = pass.make({}, 1000);
   pass.make({only}, 10);
-  const BufferPlan plan = pass.plan(true, 30000);
-  EXPECT_EQ(plan.takes[static_cast<std::size_t>(only)], (LeftBuffer{only, true}));
+  const BufferPlan plan = pass.plan(3, 30000);
+  EXPECT_EQ(plan.takes[static_cast<std::size_t>(only)], (LeftBuffer{only, 1}));
   EXPECT_EQ(plan.carried.size(), 2U);
   EXPECT_TRUE(plan.waits[static_cast<std::size_t>(only)]);
-  EXPECT_TRUE(pass.plan(false, 30000).carried.empty());
+  EXPECT_TRUE(pass.plan(1, 30000).carried.empty());
+}
+
+// Each pass ends an input, so that later ones begin lower, and what did not fit may wait.
+TEST(BufferPlan, LetsMoreWaitWhereEachPassBeginsLower) {
+  SmallPass pass;
+  const NodeId input = pass.give(600);
+  const NodeId only = pass.make({input}, 1000);
+  const NodeId most = pass.make({only}, 500, NodeKind::attention);
+  pass.keep_inside(1000);
+  pass.make({most}, 1100, NodeKind::attention);
+  EXPECT_EQ(taken_by(pass.plan(2, 0, true, input), only), kNone);
+  EXPECT_EQ(taken_by(pass.plan(4, 0, true, input), only), only);
+  EXPECT_EQ(taken_by(pass.plan(4, 0, false, input), only), kNone);
 }
 
 }  // namespace

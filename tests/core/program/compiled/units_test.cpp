@@ -6,6 +6,8 @@
 
 #include <initializer_list>
 
+#include "program/compiled/inlined.h"
+
 namespace shardplan::compiled {
 namespace {
 
@@ -25,7 +27,7 @@ struct SmallGraph : JointGraph {
     for (std::size_t id = 0; id < nodes.size(); ++id)
       pass.there[id] = nodes[id].kind == NodeKind::input;
     for (const NodeId id : wanted) pass.wanted[static_cast<std::size_t>(id)] = true;
-    pass.together = true;
+    pass.together = pass.postpones = true;
     pass.order = order_of(*this, pass);
     return units_of(*this, pass);
   }
@@ -76,6 +78,54 @@ TEST(CompiledUnits, DrawInWhatReadsTheSameAndIsNeededLater) {
   const std::vector<Unit> units = graph.units({of_weight, handed});
   ASSERT_EQ(units.size(), 4U);
   EXPECT_EQ(units[1].writes, (std::vector<NodeId>{product, of_gate}));
+}
+
+// An adapter's product of that, which its next factor's gradient reads alone, comes behind the
+// kernel, as in a wrapper of GPT-Neo with adapters and checkpoints.
+TEST(CompiledUnits, PostponeWhatReadsSuchAResult) {
+  SmallGraph graph;
+  const NodeId gate = graph.add(NodeKind::input, {}, false);
+  const NodeId up = graph.add(NodeKind::input, {}, false);
+  const NodeId tangent = graph.add(NodeKind::input, {}, true);
+  const NodeId product = graph.add(NodeKind::pointwise, {gate, up}, false);
+  const NodeId adapted = graph.add(NodeKind::product, {product}, false);
+  const NodeId gradient = graph.add(NodeKind::product, {tangent}, true);
+  const NodeId of_gate = graph.add(NodeKind::pointwise, {gradient, gate, up}, true);
+  const NodeId of_factor = graph.add(NodeKind::product, {tangent, adapted}, true);
+  const NodeId handed = graph.add(NodeKind::product, {of_gate}, true);
+  std::vector<Unit> units = graph.units({of_factor, handed});
+  std::erase_if(units, [](const Unit& unit) { return unit.writes.empty(); });
+  ASSERT_EQ(units.size(), 5U);
+  EXPECT_EQ(units[1].writes, (std::vector<NodeId>{product, of_gate}));
+  EXPECT_EQ(units[2].writes, std::vector<NodeId>{adapted});
+}
+
+// More than thirty operations that lead to it give it a buffer, which two kernels may need; one
+// that is found twice counts once, and what is not counted is no reason.
+TEST(CompiledUnits, WriteDownWhatIsLong) {
+  SmallGraph graph;
+  const NodeId first = graph.add(NodeKind::input, {}, false);
+  NodeId last = first, before = first;
+  for (int k = 0; k < 15; ++k) {
+    before = last;
+    last = graph.add(NodeKind::pointwise, {last, last}, false);
+    graph.at(last).operations = 2;
+  }
+  const std::vector<NodeId> order =
+      order_of(graph, {{}, std::vector<bool>(graph.nodes.size()), [&] {
+                         std::vector<bool> wanted(graph.nodes.size());
+                         wanted.back() = true;
+                         return wanted;
+                       }()});
+  std::vector<bool> stored(graph.nodes.size(), false);
+  stored[0] = true;
+  const auto is_long = [&](NodeId id) {
+    return bool{too_long_to_inline(graph, order, stored)[static_cast<std::size_t>(id)]};
+  };
+  EXPECT_TRUE(is_long(last)) << "thirty, and what is read";
+  EXPECT_FALSE(is_long(before));
+  graph.at(before).operations = 0;
+  EXPECT_FALSE(is_long(last));
 }
 
 }  // namespace
