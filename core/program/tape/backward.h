@@ -34,7 +34,6 @@ class BackwardPass {
   bool folds_rows(const Op& op) const;
   void weight_of_linear(const Op& op, DType low);
   void bias_of_linear(const Op& op);
-  void cast_gradient(ParameterId id, DType from);
   void attention(const Op& op);
   void scores_bias(const Op& op, DType low);
   void norm(const Op& op, StorageId g);

@@ -17,6 +17,12 @@ Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to) {
                        static_cast<double>(weight.numel));
 }
 
+Kernel cast_back_kernel(const GraphView& view, ParameterId id, DType from) {
+  Kernel cast = weight_cast_kernel(view.parameter(id), from, view.parameter_type(id));
+  cast.issue = Issue::autograd;
+  return cast;
+}
+
 std::vector<ParameterId> widened_parameters(const GraphView& view, const Op& op) {
   std::vector<ParameterId> widened;
   if (op.kind != OpKind::layer_norm || op.fused != nullptr || !view.casts(op)) return widened;
