@@ -30,6 +30,8 @@ std::string_view name_of(KernelKind kind) {
       return "softmax";
     case KernelKind::softmax_backward:
       return "softmax_backward";
+    case KernelKind::log_softmax_backward:
+      return "log_softmax_backward";
     case KernelKind::embedding:
       return "embedding";
     case KernelKind::embedding_backward:

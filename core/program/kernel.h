@@ -23,6 +23,7 @@ enum class KernelKind : std::uint8_t {
   layer_norm_backward,
   softmax,
   softmax_backward,
+  log_softmax_backward,  ///< of a loss over a vocabulary
   embedding,
   embedding_backward,
   multi_tensor,  ///< one of a list of tensors: fused and foreach optimizers, norms
@@ -32,7 +33,7 @@ enum class KernelKind : std::uint8_t {
   triton_pointwise,  ///< a kernel that Inductor writes: each element from those at its place
   triton_reduction,  ///< the same with a sum or a largest value of rows or columns on the way
 };
-inline constexpr std::size_t kKernelKinds = 19;
+inline constexpr std::size_t kKernelKinds = 20;
 
 /// What the host does to start a kernel; each takes its time.
 enum class Issue : std::uint8_t {
@@ -82,6 +83,7 @@ struct Kernel {
   bool recorded = false;    ///< inside a CUDA graph, which starts it: the host does not
   std::int32_t calls = 1;   ///< alike, one after the other
   std::int64_t m = 0, n = 0, k = 0, batch = 1;  ///< row_reduction: m short rows
+  std::int64_t key_batch = 0;                   ///< attention: `batch` of keys, which heads share
   double bytes = 0;                             ///< read and written, of one call
   double elements = 0;                          ///< written, or read by a reduction
 };

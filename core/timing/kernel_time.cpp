@@ -8,12 +8,12 @@
 namespace shardplan {
 namespace {
 
-/// Heads wider than 128 under a mask are computed as wide as 256: those of 160 and 192 take as long
+/// Fused kernels for wider heads are as wide as 256 under a mask: heads of 160 and 192 take as long
 /// as those do.
 constexpr std::int64_t kWidestHead = 256;
-bool is_wide_under_mask(const Kernel& a) {
+bool is_wide(const Kernel& a) {
   constexpr std::int64_t kWide = 128;
-  return a.masked && !a.by_rows && is_half(a.type) && a.k > kWide && a.k <= kWidestHead;
+  return !a.by_rows && is_half(a.type) && a.k > kWide && a.k <= kWidestHead;
 }
 
 /// cuDNN's fused kernels are 64, 128 or 256 channels wide, and compute over all of them: heads of
@@ -21,20 +21,35 @@ bool is_wide_under_mask(const Kernel& a) {
 /// tower's of 72 in a profiled step). What lies between the two wider ones was not measured.
 /// FlashAttention-2's are multiples of 32.
 double computed_width(const Kernel& a, const AttentionRates& rates) {
-  constexpr std::int64_t kWide = 128;
-  if (is_wide_under_mask(a)) return static_cast<double>(kWidestHead);
+  if (is_wide(a) && a.masked) return static_cast<double>(kWidestHead);
   const bool fused = !a.by_rows && !a.masked && is_half(a.type);
   const auto width = static_cast<double>(a.k);
-  return !fused || a.k > kWide ? width : std::ceil(width / rates.filled) * rates.filled;
+  return !fused || is_wide(a) ? width : std::ceil(width / rates.filled) * rates.filled;
 }
 
-/// Over what the rate of heads of 64 and 128 makes of them: the medians of six shapes each way
-/// (rates/h100/h100-wide-masks.json, heads of 256). A profiled step of Gemma 3 on an H200, where it
-/// was noticed: 1.61 and 1.57.
-double slower_under_mask(const Kernel& a, bool backward) {
-  constexpr double kForward = 1.69, kBackward = 1.6;
-  if (!is_wide_under_mask(a)) return 1;
-  return backward ? kBackward : kForward;
+/// Pairs of a query and a key that are computed. Tiles of a causal mask differ: the last one sees
+/// all keys, and while it ends most of the GPU is idle.
+double computed_pairs(const Kernel& a, const GpuPeaks& gpu, const AttentionRates& rates) {
+  constexpr double kTileRows = 128;
+  const auto rows = static_cast<double>(a.m), keys = static_cast<double>(a.n);
+  const auto all = static_cast<double>(a.batch) * rows;
+  if (!a.causal) return all * keys;
+  return all * std::min(keys, keys / 2 + rates.diagonal) +
+         rates.tail * std::min(kTileRows, rows) * keys * gpu.multiprocessors;
+}
+
+/// What cuDNN's kernels move beside their products. Forward they read queries, keys and values and
+/// write a result. Backward one kernel reads the result and its gradient and clears fp32 gradients
+/// of queries, another rounds these; where heads share keys two more add up what each head made.
+double moved_bytes(const Kernel& a, bool backward) {
+  constexpr double kHalf = 2, kFull = 4;
+  const auto elements = [&](std::int64_t batch, std::int64_t rows) {
+    return static_cast<double>(batch) * static_cast<double>(rows) * static_cast<double>(a.k);
+  };
+  const double queries = elements(a.batch, a.m), keys = elements(a.key_batch, a.n);
+  if (!backward) return kHalf * (2 * queries + 2 * keys);
+  const double shared = a.key_batch < a.batch ? 2 * kHalf * (elements(a.batch, a.n) + keys) : 0;
+  return (2 * kHalf + kFull) * queries + (kFull + kHalf) * queries + shared;
 }
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
@@ -42,17 +57,18 @@ double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates
   const AttentionRates& r = a.by_rows  ? (backward ? rates.by_rows_backward : rates.by_rows)
                             : a.masked ? (backward ? rates.masked_backward : rates.masked)
                                        : (backward ? rates.attention_backward : rates.attention);
-  const double keys = static_cast<double>(a.n), width = computed_width(a, r);
-  const double seen = a.causal ? std::min(keys, keys / 2 + r.diagonal) : keys;
-  const double flops = (backward ? 10.0 : 4.0) * static_cast<double>(a.m) * seen * width *
-                       static_cast<double>(a.batch);
+  const double width = computed_width(a, r);
+  const double flops = (backward ? 10.0 : 4.0) * width * computed_pairs(a, gpu, r);
   const double share = r.peak * width / (width + r.half_width);
-  const double rate = a.by_rows                         ? gpu.fp32 * share
-                      : is_half(a.type) && gpu.half > 0 ? gpu.half * share
-                                                        : gpu.fp32 * rates.fp32_attention;
+  const bool fused = !a.by_rows && is_half(a.type) && gpu.half > 0;
+  const double rate = a.by_rows ? gpu.fp32 * share
+                      : fused   ? gpu.half * share
+                                : gpu.fp32 * rates.fp32_attention;
   const double slower =
-      slower_under_mask(a, backward) * (a.drops && !backward ? rates.attention_dropout : 1);
-  return r.seconds + slower * flops / rate;
+      (is_wide(a) ? r.wide : 1) * (a.drops && !backward ? rates.attention_dropout : 1);
+  const double moving =
+      fused && r.memory > 0 ? moved_bytes(a, backward) / (r.memory * gpu.memory) : 0;
+  return r.seconds + slower * flops / rate + moving;
 }
 
 /// What is reached of the datasheet's rate: the shares of it that products take were fitted on an

@@ -65,6 +65,9 @@ void for_each_rate(Rates& rates, Visit&& visit) {
     visit(at + ".half_width", r.half_width);
     visit(at + ".seconds", r.seconds);
     visit(at + ".diagonal", r.diagonal);
+    visit(at + ".wide", r.wide);
+    visit(at + ".tail", r.tail);
+    visit(at + ".memory", r.memory);
   };
   attention("attention.forward", kernels.attention);
   attention("attention.backward", kernels.attention_backward);

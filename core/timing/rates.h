@@ -60,6 +60,9 @@ struct AttentionRates {
   double seconds = 5e-6;
   double diagonal = 128;  ///< causal: keys a row computes beyond its half
   double filled = 64;     ///< channels that heads of up to 128 are filled up to a multiple of
+  double wide = 1;        ///< times, where heads are wider than 128
+  double tail = 0;        ///< causal: of a tile that sees all keys, how much ends alone
+  double memory = 0;      ///< share of the bandwidth that operands move at; 0: is in the above
 };
 
 /// Where nothing was fitted: updates of quantized states take as long as the time that a record of
@@ -81,7 +84,8 @@ struct KernelRates {
   AttentionRates attention, attention_backward;                       ///< cuDNN's kernel
   AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2
   AttentionRates flash_backward{.peak = 0.35, .half_width = 33, .filled = 32};  ///< the same
-  AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel
+  AttentionRates masked{.wide = 1.69},
+      masked_backward{.wide = 1.6};                                ///< the memory-efficient kernel
   AttentionRates by_rows{.peak = 0.1, .half_width = 32};           ///< shares of the fp32 peak
   AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same
   double attention_dropout = 2.15;  ///< times the forward pass without

@@ -23,6 +23,8 @@ bool is_engines(const Kernel& k) {
 double in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates) {
   // Sums of more than the cache holds find nothing there when they are repeated either.
   if (k.kind == KernelKind::row_reduction && k.bytes >= rates.cache_bytes) return 1;
+  // Rates of operands that the cache does not hold (h200-cold-kernels.json).
+  if (k.kind == KernelKind::log_softmax_backward) return 1;
   if (k.kind == KernelKind::triton_pointwise || k.kind == KernelKind::triton_reduction)
     return rates.in_step;
   constexpr double kOfEach = 4.8e12 / 132, kLeast = 1.01;

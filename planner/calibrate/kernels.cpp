@@ -43,6 +43,9 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
     return all;
   };
   if (rows.empty()) return;
+  constexpr double kBegin = 0.5;  // 0 has no logarithm to begin at
+  for (double* parameter : parameters)
+    if (*parameter == 0) *parameter = kBegin;
   if (slots != nullptr)
     fit_positive_from(kSlotStarts, *slots, parameters, logarithms);
   else
@@ -127,16 +130,18 @@ void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibrati
   KernelRates& k = fit.rates.kernels;
   constexpr KernelKind kForward = KernelKind::attention;
   constexpr KernelKind kBackward = KernelKind::attention_backward;
-  // Only forward passes were timed without their launches, so only theirs tell a launch's time.
-  group("forward", flash(kForward),
-        {&k.attention.peak, &k.attention.half_width, &k.attention.seconds, &k.attention.diagonal});
-  group("backward", flash(kBackward),
-        {&k.attention_backward.peak, &k.attention_backward.half_width,
-         &k.attention_backward.diagonal});
-  group("forward with a mask", masked(kForward),
-        {&k.masked.peak, &k.masked.half_width, &k.masked.seconds});
+  const auto fused = [](AttentionRates& r) {
+    return std::vector<double*>{&r.peak, &r.half_width, &r.seconds, &r.diagonal,
+                                &r.wide, &r.tail,       &r.memory};
+  };
+  group("forward", flash(kForward), fused(k.attention));
+  group("backward", flash(kBackward), fused(k.attention_backward));
+  group(
+      "forward with a mask", masked(kForward),
+      {&k.masked.peak, &k.masked.half_width, &k.masked.seconds, &k.masked.wide, &k.masked.memory});
   group("backward with a mask", masked(kBackward),
-        {&k.masked_backward.peak, &k.masked_backward.half_width});
+        {&k.masked_backward.peak, &k.masked_backward.half_width, &k.masked_backward.wide,
+         &k.masked_backward.memory});
   group("forward by rows", by_rows(kForward), {&k.by_rows.peak, &k.by_rows.half_width});
   group("backward by rows", by_rows(kBackward),
         {&k.by_rows_backward.peak, &k.by_rows_backward.half_width});

@@ -37,7 +37,7 @@ constexpr std::array<Name, 27> kForms{{
     {"softmax", KernelKind::softmax},
     {"log_softmax", KernelKind::softmax},
     {"softmax_backward", KernelKind::softmax_backward},
-    {"log_softmax_backward", KernelKind::softmax_backward},
+    {"log_softmax_backward", KernelKind::log_softmax_backward},
     {"embedding", KernelKind::embedding},
     {"triton_pointwise", KernelKind::triton_pointwise},
     {"triton_reduction", KernelKind::triton_reduction},
@@ -97,11 +97,12 @@ void read_attention(ObjectReader& row, KernelRow& out) {
   Kernel& k = out.kernel;
   const bool backward = out.form == "backward";
   k.kind = backward ? KernelKind::attention_backward : KernelKind::attention;
-  out.graphed = !backward;
+  // Else backward passes are timed with their launches.
+  out.graphed = !backward || row.boolean("queued").value_or(false);
   k.m = k.n = row.integer("sequence", 1).value_or(1);
   k.k = row.integer("head_width", 1).value_or(1);
   k.batch = row.integer("batch", 1).value_or(1) * row.integer("heads", 1).value_or(1);
-  row.integer("key_heads", 1);
+  k.key_batch = row.integer("batch", 1).value_or(1) * row.integer("key_heads", 1).value_or(1);
   k.causal = row.boolean("causal").value_or(false);
   k.masked = row.boolean("masked").value_or(false);
   k.by_rows = row.boolean("by_rows").value_or(false);

@@ -158,6 +158,8 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
     case OpKind::layer_norm:
     case OpKind::rms_norm:
       norm(op, g);
+      for (const ParameterId id : widened_parameters(p_.view, op))
+        if (p_.view.trains(id)) p_.writer.launch(cast_back_kernel(p_.view, id, DType::f32));
       p_.gradients.give_parameter(op.weight);
       p_.gradients.give_parameter(op.bias);
       return;
@@ -243,6 +245,8 @@ void BackwardPass::bias_of_linear(const Op& op) {
   if (sums_later && unpacks()) p_.saved.release(node_);
   const std::int64_t columns = p_.view.parameter(op.bias).numel;
   sum_rows(p_, elements(p_.view.extent_of(op.out), p_.view.sizes()) / columns, columns);
+  if (casts_bias(p_.view, op))
+    p_.writer.launch(cast_back_kernel(p_.view, op.bias, p_.view.regime().compute));
   p_.gradients.give_parameter(op.bias);
 }
 

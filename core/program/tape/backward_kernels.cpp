@@ -152,8 +152,9 @@ KernelList mapped(const GraphView& view, const Op& op) {
       return b.node(KernelKind::elementwise, 5 * whole, 2 * count).take();
     case OpKind::softmax:
     case OpKind::softmax_f32:
-    case OpKind::log_softmax:
       return b.node(KernelKind::softmax_backward, 3 * whole, count).take();
+    case OpKind::log_softmax:
+      return b.node(KernelKind::log_softmax_backward, 3 * whole, count).take();
     case OpKind::nll_loss:
       return b.node(KernelKind::elementwise, read(view.read_type(op, 0)), view.count_of(in)).take();
     case OpKind::mean:  // the expanded gradient over the width

@@ -30,6 +30,18 @@ bool saves_when_run(const GraphView& view, const Op& op) {
          op.kind == OpKind::dropout;
 }
 
+/// Views that PyTorch makes beside the kernels of an operation: only a dispatch mode notices them.
+std::int32_t views_beside(OpKind kind) {
+  switch (kind) {
+    case OpKind::linear:
+      return 3;
+    case OpKind::sdpa:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
 /// Of words; positions come after them.
 const Op* first_embedding(const Graph& graph) {
   const auto found = std::find_if(graph.ops().begin(), graph.ops().end(),
@@ -72,14 +84,16 @@ void ForwardPass::step(std::size_t i) {
 /// A policy's modes see every operation, also those of views, before it runs and before its kept
 /// result is taken (torch/utils/checkpoint.py, _CachingTorchDispatchMode,
 /// _CachedTorchDispatchMode). A linear is four: its weight's transpose, a product, and a view
-/// before and after it. A recomputation's hook detaches each tensor that is saved
+/// before and after it. Queries, keys, values and what attention makes of them are each viewed by
+/// heads and transposed; a turn of queries or keys in the graph counts for a table of the rotation,
+/// which is given a dimension for heads. A recomputation's hook detaches each tensor that is saved
 /// (_recomputation_hook), which the mode sees and does not ask about (SAC_IGNORED_OPS).
 void ForwardPass::dispatch_in_python(const Op& op, const TapeWriter::Mark& before,
                                      std::int32_t saved) {
   const bool again = p_.mode == TapeMode::redo;
   const DType type = p_.view.state(op.out).dtype;
   Kernel calls = call_kernel(again ? Issue::redispatched : Issue::dispatched, type);
-  calls.calls = p_.writer.calls_since(before) + (op.kind == OpKind::linear ? 3 : 0);
+  calls.calls = p_.writer.calls_since(before) + views_beside(op.kind);
   if (calls.calls > 0) p_.writer.launch(calls);
   Kernel detached = call_kernel(Issue::detached, type);
   detached.calls = saved;
@@ -322,14 +336,15 @@ void ForwardPass::launch(const Op& op, DType type) {
     if (host_reads_places(op.kind)) p_.writer.host_waits();
     if (const Op* stored = unpacked_by(p_.view, op))
       return p_.writer.launch(widening_kernels(p_.view, *stored, Issue::fused));
+    for (const ParameterId id : widened_parameters(p_.view, op))
+      p_.writer.launch(weight_cast_kernel(p_.view.parameter(id), p_.view.parameter_type(id), type));
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
   if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::fused));
   p_.writer.launch(routing_kernels(p_.view, op, Issue::python));
   launch_product(op, type);
-  if (op.bias != kNone && p_.view.casts(op) && p_.view.parameter_type(op.bias) != type &&
-      !p_.view.parameter(op.weight).quantized())
+  if (casts_bias(p_.view, op))
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
 }
@@ -394,7 +409,14 @@ void ForwardPass::stop_early() {
   const std::size_t last = p_.saved.end();
   if (last == 0) return;
   const std::size_t end = saves_when_run(p_.view, p_.graph().ops()[last - 1]) ? last : last - 1;
-  if (end < starts_.size()) p_.writer.cut_off(starts_[end]);
+  if (end >= starts_.size()) return;
+  p_.writer.cut_off(starts_[end]);
+  const Op& cut = p_.graph().ops()[end];
+  if (p_.kept_results.empty() || cut.kind != OpKind::linear) return;
+  // What it would save is viewed before: its input and its weight.
+  Kernel views = call_kernel(Issue::redispatched, p_.view.state(cut.in[0]).dtype);
+  views.calls = 2;
+  p_.writer.launch(views);
 }
 
 void ForwardPass::export_output() {

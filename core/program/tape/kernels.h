@@ -30,6 +30,14 @@ inline bool is_turned(const GraphView& view, const Op& op) {
 Kernel cast_kernel(const GraphView& view, Extent extent, DType from, DType to, Issue issue);
 /// Of a whole weight, as autocast makes it.
 Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to);
+/// The backward of autocast's cast of a small parameter: of its gradient.
+Kernel cast_back_kernel(const GraphView& view, ParameterId id, DType from);
+/// The weight and bias of a layer norm in 16 bits, which autocast runs in fp32: it casts all
+/// tensors of the call, and keeps no copies that are wider (aten/src/ATen/autocast_mode.cpp,
+/// cached_cast).
+std::vector<ParameterId> widened_parameters(const GraphView& view, const Op& op);
+/// Whether autocast casts the bias of a linear.
+bool casts_bias(const GraphView& view, const Op& op);
 
 /// y = x·W: m rows, n outputs, k inputs; experts are a batch of products.
 Kernel product_kernel(const GraphView& view, const Op& op, DType type);

@@ -152,7 +152,7 @@ KernelList loss_parts_kernels(const GraphView& view, const Op& op, bool keeps) {
   sweep(KernelKind::softmax, Issue::python, 8);
   if (!keeps) return list;
   sweep(KernelKind::elementwise, Issue::autograd, 4);  // zeros, and a number in each row
-  sweep(KernelKind::softmax, Issue::autograd, 12);
+  sweep(KernelKind::log_softmax_backward, Issue::autograd, 12);
   sweep(KernelKind::elementwise, Issue::autograd, 4 + size);
   if (view.state(op.in[0]).needs_grad) {
     Kernel of_rows = product;

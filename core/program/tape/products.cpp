@@ -17,6 +17,25 @@ Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to) {
                        static_cast<double>(weight.numel));
 }
 
+Kernel cast_back_kernel(const GraphView& view, ParameterId id, DType from) {
+  Kernel cast = weight_cast_kernel(view.parameter(id), from, view.parameter_type(id));
+  cast.issue = Issue::autograd;
+  return cast;
+}
+
+std::vector<ParameterId> widened_parameters(const GraphView& view, const Op& op) {
+  std::vector<ParameterId> widened;
+  if (op.kind != OpKind::layer_norm || op.fused != nullptr || !view.casts(op)) return widened;
+  for (const ParameterId id : {op.weight, op.bias})
+    if (id != kNone && size_of(view.parameter_type(id)) == 2) widened.push_back(id);
+  return widened;
+}
+
+bool casts_bias(const GraphView& view, const Op& op) {
+  return op.bias != kNone && view.casts(op) && !view.parameter(op.weight).quantized() &&
+         view.parameter_type(op.bias) != view.regime().compute;
+}
+
 Kernel product_kernel(const GraphView& view, const Op& op, DType type) {
   const Parameter& w = view.parameter(op.weight);
   const Sizes& sizes = view.sizes();
@@ -72,6 +91,18 @@ Kernel batched_product_kernel(const GraphView& view, const Op& op, DType type) {
   return p;
 }
 
+namespace {
+
+/// Heads of keys of all sequences. Under a mask they are repeated before.
+std::int64_t key_batch(const GraphView& view, const Op& op, const Kernel& a) {
+  if (a.masked || op.in[1] == kNone || a.batch != op.side.per * view.sizes().batch) return a.batch;
+  const double each = static_cast<double>(a.n) * static_cast<double>(a.k);
+  const auto heads = static_cast<std::int64_t>(view.count_of(op.in[1]) / each + 0.5);
+  return std::clamp<std::int64_t>(heads, 1, a.batch);
+}
+
+}  // namespace
+
 Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   const Sizes& sizes = view.sizes();
   Kernel a;
@@ -100,6 +131,7 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   a.masked = view.is_masked(op) || op.scores_bias != kNone;
   a.causal = op.causal && !a.masked && a.m > 1;
   a.drops = op.drops;
+  a.key_batch = key_batch(view, op, a);
   return a;
 }
 

@@ -112,9 +112,10 @@ TEST(KernelTime, FillsNarrowHeadsOfFusedAttentionUp) {
     a.k = width;
     return seconds(a);
   };
-  EXPECT_EQ(wide(72), wide(128));
-  EXPECT_EQ(wide(96), wide(128));
-  EXPECT_EQ(wide(32), wide(64));
+  constexpr double kMoved = 0.03;  // of the time: narrower operands are read as they are
+  EXPECT_NEAR(wide(72), wide(128), kMoved * wide(128));
+  EXPECT_NEAR(wide(96), wide(128), kMoved * wide(128));
+  EXPECT_NEAR(wide(32), wide(64), kMoved * wide(64));
   EXPECT_LT(wide(64), wide(72));
   EXPECT_LT(wide(128), wide(160));
   a.masked = true;  // another kernel

@@ -3,7 +3,7 @@
     python in_step.py shardplan ../../../../data/measurements/rates/h200-steps.json
 
 Of each step that the GPU decides: the GPU's seconds, and for each kernel what the profiler does not count between it
-and the next, less what shardplan has for products, attention and lists of tensors; over what it has for all other
+and the next, less what shardplan has for products, attention, losses and lists of tensors; over what it has for all other
 kernels as they are repeated. The median is `memory.in_step` of the calibration.
 """
 import json
@@ -15,7 +15,7 @@ import tempfile
 
 CALIBRATION = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 4, "data", "calibration",
                            "h200-pytorch-2.11.json")
-OTHERS = ("product", "attention", "attention_backward", "multi_tensor")
+OTHERS = ("product", "attention", "attention_backward", "log_softmax_backward", "multi_tensor")
 UNSEEN = 1.3e-6  # one_by_one.py: seconds a kernel over the profiler's, the median of its blocks
 GPU_DECIDES = 0.6  # kernels' share of the step
 

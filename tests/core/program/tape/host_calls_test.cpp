@@ -162,5 +162,51 @@ TEST(HostCalls, OfExpertsInFp32AreAProductEachThatTheHostWaitsBefore) {
   EXPECT_EQ(products(autocast.backward_kernels), 4 * 4);
 }
 
+/// Of a network's second segment, a block.
+TapeRun block_of(std::string_view config, const Regime& regime, TapeMode mode,
+                 const TapeOptions& options = {}) {
+  const Model model = model_of(config);
+  return run_tape(model, model.segments[1], regime, kTestSizes, regime.params, mode, options);
+}
+
+std::int32_t casts(const std::vector<Kernel>& kernels, double elements) {
+  std::int32_t sum = 0;
+  for (const Kernel& k : kernels)
+    if (k.elements == elements && k.bytes == 6 * elements) sum += k.calls;
+  return sum;
+}
+
+// As tensors without data have it on a GPU: weights and biases of two norms in 16 bits, which
+// autocast widens; in fp32 biases of its linears, which it narrows. Both ways.
+TEST(HostCalls, OfAutocastAreItsCastsOfNormsAndBiasesBothWays) {
+  constexpr std::string_view kBert =
+      R"({"model_type": "bert", "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 128})";
+  const Regime half{.params = DType::bf16, .compute = DType::bf16, .wrapped = true};
+  const TapeRun widens = block_of(kBert, half, TapeMode::keep);
+  constexpr int kNorms = 2, kBiases = 5;  // 64 wide, beside one of 128
+  EXPECT_EQ(casts(widens.forward_kernels, 64), 2 * kNorms);
+  EXPECT_EQ(casts(widens.backward_kernels, 64), 2 * kNorms);
+  const TapeRun narrows = block_of(kBert, kTestAutocast, TapeMode::keep);
+  EXPECT_EQ(casts(narrows.forward_kernels, 64), kBiases);
+  EXPECT_EQ(casts(narrows.backward_kernels, 64), kBiases);
+  EXPECT_EQ(casts(narrows.backward_kernels, 128), 1);
+}
+
+// Counted in a block of transformers' Llama under torchtitan's policy, on a CPU: 73 operations, and
+// 70 again, as the last linear ends at its product.
+TEST(HostCalls, OfAPolicyAreTheViewsAroundAttentionToo) {
+  constexpr std::string_view kLlama =
+      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "vocab_size": 128})";
+  const TapeOptions policy{.kept = KeptResults::most_products, .product_share = 2};
+  EXPECT_EQ(calls(block_of(kLlama, kTestPure, TapeMode::discard, policy).forward_kernels,
+                  Issue::dispatched),
+            73);
+  const TapeRun again = block_of(kLlama, kTestPure, TapeMode::redo, policy);
+  EXPECT_EQ(calls(again.backward_kernels, Issue::redispatched), 70);
+}
+
 }  // namespace
 }  // namespace shardplan::tape
