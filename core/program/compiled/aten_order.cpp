@@ -20,7 +20,7 @@ constexpr std::int64_t kStack = 4;
 /// x / (1 + exp(−x)), in fp32 between two casts (torch/_inductor/decomposition.py).
 constexpr std::int64_t kSilu = 4, kCasts = 2;
 /// The variance and the mean with what takes them apart, the root, and what is scaled by it.
-constexpr std::int64_t kLayerNorm = 9;
+constexpr std::int64_t kLayerNorm = 9, kNormal = 7;  // up to what is neither scaled nor moved
 /// Attention written out: of each factor its heads are brought to the front and folded into the
 /// batch, and the result unfolded. Keys are transposed, and a layer's own mask sliced twice;
 /// probabilities are folded alone. The result's heads are brought back.
@@ -41,19 +41,12 @@ ValueId wide_scores(const Graph& graph) {
   return kNone;
 }
 
-bool attends(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) {
-    return op.kind == OpKind::sdpa || op.kind == OpKind::matmul;
-  });
-}
-
 class Counter {
  public:
   Counter(const tape::GraphView& view, const Trace& trace)
       : view_(view),
         trace_(trace),
         scores_(wide_scores(view.graph())),
-        counts_norms_(scores_ != kNone || !attends(view.graph())),
         once_(static_cast<std::size_t>(trace.first_backward), false) {}
 
   std::vector<std::int64_t> count() {
@@ -105,7 +98,7 @@ class Counter {
     if (node.kind == NodeKind::attention) return trace_.given(op(id).out) == id ? kAttention : 0;
     if (op(id).kind == OpKind::sdpa && node.kind == NodeKind::pointwise)
       return node.elements > trace_.graph.at(node.in[0]).elements ? kRepeatedHeads : 1;
-    if (counts_norms_ && op(id).kind == OpKind::layer_norm) return nodes_of_norm(id);
+    if (op(id).kind == OpKind::layer_norm) return nodes_of_norm(id);
     if (scores_ != kNone && node.kind == NodeKind::reduction) return 0;  // a softmax's, with it
     if (trace_.given(op(id).out) != id)                                  // a cast of what it reads
       return node.kind == NodeKind::pointwise ? std::optional<std::int64_t>(1) : std::nullopt;
@@ -121,8 +114,12 @@ class Counter {
         narrow(trace_.graph.at(given).type) + 2 * narrow(view_.parameter_type(norm.weight));
     const Node& node = trace_.graph.at(id);
     const bool cast = node.kind == NodeKind::pointwise && node.in[0] == given && node.inputs == 1;
-    if (id != result) return cast ? casts : 0;
-    return kLayerNorm + narrow(node.type) + (node.in[0] == given ? casts : 0);
+    const auto is_normal = [&](const Node& made) {
+      return made.kind == NodeKind::pointwise && made.inputs == 3 && made.op == node.op;
+    };
+    if (id != result) return cast ? casts : is_normal(node) ? kNormal : 0;
+    const std::int64_t made = is_normal(trace_.graph.at(node.in[0])) ? kNormal : 0;
+    return kLayerNorm - made + narrow(node.type) + (node.in[0] == given ? casts : 0);
   }
 
   /// Autocast narrows both factors again: queries, which nothing is done with before, by one cast
@@ -147,6 +144,12 @@ class Counter {
     }
   }
 
+  /// What attention has made head by head, token by token (StableLM).
+  std::optional<std::int64_t> copies_heads(const Node& copy) const {
+    const bool attended = trace_.graph.at(copy.in[0]).kind == NodeKind::attention;
+    return attended ? std::optional<std::int64_t>(1) : std::nullopt;
+  }
+
   std::optional<std::int64_t> nodes_of_operation(NodeId id) {
     const Node& node = trace_.graph.at(id);
     switch (op(id).kind) {
@@ -156,10 +159,11 @@ class Counter {
         return kSilu + (node.type == DType::f32 ? 0 : kCasts);
       case OpKind::cat:
         return op(id).stacks ? kStack : 1;
+      case OpKind::copy:
+        return scores_ == kNone ? copies_heads(node) : written_out(op(id));
       case OpKind::matmul:
       case OpKind::fold_heads:
       case OpKind::softmax:
-      case OpKind::copy:
       case OpKind::tanh:
         return scores_ == kNone ? std::nullopt : written_out(op(id));
       case OpKind::to_f32:
@@ -179,7 +183,6 @@ class Counter {
   const tape::GraphView& view_;
   const Trace& trace_;
   ValueId scores_;
-  bool counts_norms_;  ///< of blocks that were counted, and of what is behind them
   std::vector<bool> once_;
   std::set<NodeId> rows_;  ///< what linears have read
   std::int64_t made_ = 0;

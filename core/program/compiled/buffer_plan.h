@@ -33,8 +33,8 @@ struct PlannedPass {
   std::vector<bool> stored;              ///< by node: it has a storage when the pass begins
   /// Of the same in a row, each of which takes what the one before has left.
   std::int64_t passes = 1;
-  /// Nothing lies between them: what each leaves for good, such as gradients, less what it ends,
-  /// such as its input, is there while the next one runs.
+  /// Nothing lies between them: the next one begins without what each ends, such as its input, less
+  /// what it leaves, such as gradients.
   bool in_row = false;
   /// Bytes above what the pass begins with that Inductor expects elsewhere in its graph.
   std::int64_t room = 0;

@@ -61,7 +61,7 @@ void CompiledRun::plan(const std::vector<Unit>& units, const std::vector<std::si
     return written_over(unit, made, dying);
   };
   const bool in_row = options_.blocks_in_row > 0 && follows_places();
-  const std::int64_t passes = in_row ? options_.blocks_in_row : kBetweenOthers;
+  const std::int64_t passes = std::max(options_.blocks_in_row, kBetweenOthers);
   plan_ = plan_buffers({trace_.graph, pass_, units, last, std::move(stored), passes, in_row,
                         options_.believed_room, over});
   for (const LeftBuffer& left : plan_.carried) {
