@@ -24,6 +24,7 @@ void emit_chunk(ProgramBuilder& b, const KeptWeightsPass& pass, const StageChunk
     detail::emit_iterations(b, repeat.count - first, detail::forward_of(s.forward), hooks, none);
     detail::drop_left(b, s.forward, detail::slot_base(run, repeat.segment), repeat.count);
   }
+  drop_names(b, run, chunk.repeats);
   for (const std::int64_t bytes : run.shared_bytes) b.free(Category::activations, bytes);
   const std::int64_t sent = output_bytes(run, chunk);
   emit_send(b, pass.plan, sent, "activations to the next stage");

@@ -44,8 +44,10 @@ ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const 
     s.segment = &segment;
     s.forward = run_tape(model, segment, regime, own, stream, TapeMode::infer);
     stream = s.forward.output_dtype;
-    if (!run.segments.empty() && run.segments.back().forward.names_output)
+    if (!run.segments.empty() && run.segments.back().forward.names_output) {
       s.first = LayerTapes{without_input_freed(s.forward), {}};
+      run.named_input = run.segments.back().forward.output_bytes;
+    }
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);

@@ -31,15 +31,16 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
                const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   std::vector<TailedFree> none;  // nothing is saved, and so nothing sent
   std::int64_t held = 0;         // the embeddings, for which the model's forward has a name
+  bool runs = true;
+  const auto model_returns = [&] {  // to the head's forward, or a stage's without one to its caller
+    if (!std::exchange(runs, false)) return;
+    b.free_older(Category::activations, held, detail::kOutputName);
+    detail::drop_left(b, run, repeats, &TapeRun::named_in_model);
+  };
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const std::size_t segment = repeats[k].segment;
     const SegmentRun& s = run.segments[segment];
-    if (segment + 1 == run.segments.size()) {  // the model's forward has returned to the head's
-      b.free_older(Category::activations, held, detail::kOutputName);
-      for (std::size_t i = 0; i < segment; ++i)
-        for (const TapeEvent& e : run.segments[i].forward.named_in_model)
-          b.free_named(e.category, e.bytes, detail::slot_base(run, i) + e.id);
-    }
+    if (segment + 1 == run.segments.size()) model_returns();
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks, none);
@@ -57,6 +58,7 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run,
       if (run.last_user[i] == segment) b.free(Category::activations, run.shared_bytes[i]);
     }
   }
+  model_returns();
   for (std::size_t k = 0; k < run.segments.size(); ++k)
     detail::drop_left(b, run.segments[k].forward, detail::slot_base(run, k),
                       run.segments[k].segment->repeat);
