@@ -32,6 +32,15 @@ double in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates)
   return std::max(kLeast, rates.in_step * std::min(1.0, of_each / kOfEach));
 }
 
+/// Long backward passes of attention meet the power limit as products do: one behind the other they
+/// have 1,645 of an H200's 1,980 MHz (rates/h200/h200-shared-power.json). Rates that count what
+/// moves are of calls far apart, which do not.
+double short_of_power(const Kernel& k, const KernelRates& rates) {
+  constexpr double kLong = 1e12;  // FLOP, as of products
+  if (rates.attention_backward.memory == 0) return 1;
+  return 1 + rates.product.throttling * std::min(1.0, flops_of(k) / k.calls / kLong);
+}
+
 /// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph. `gapless`:
 /// nothing lies between it and the one before.
 double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates,
@@ -41,7 +50,10 @@ double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates
   const bool computes = k.kind == KernelKind::product || k.kind == KernelKind::attention ||
                         k.kind == KernelKind::attention_backward ||
                         k.kind == KernelKind::blockwise_update;
-  return (computes ? 1 : in_step(k, peaks, rates)) * seconds + (gapless ? 0 : k.calls * rates.gap);
+  const double longer = k.kind == KernelKind::attention_backward ? short_of_power(k, rates)
+                        : computes                               ? 1
+                                                                 : in_step(k, peaks, rates);
+  return longer * seconds + (gapless ? 0 : k.calls * rates.gap);
 }
 
 /// Whose seconds are of the host that eager PyTorch's passes were fitted on. Those of compiled
