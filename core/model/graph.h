@@ -357,8 +357,12 @@ class Graph {
   /// The same as hold(), until the segment returns.
   void name(ValueId value) { named_.push_back(value); }
   const std::vector<ValueId>& named() const { return named_; }
-  /// The model's forward, which calls the segments, has a name for `x` until its head.
-  void name_in_model(ValueId x) { named_in_model_.push_back(x); }
+  /// The model's forward, which calls the segments, has a name for `x` until its head:
+  /// transformers' classes do. In training Megatron's embedding is a module that sums words and
+  /// positions itself.
+  void name_in_model(ValueId x) {
+    if (cached_ || !fuses()) named_in_model_.push_back(x);
+  }
   const std::vector<ValueId>& named_in_model() const { return named_in_model_; }
   /// In training, what the model returns has a name for `x`, which another op of this graph reads:
   /// it lives until the forward pass is over.

@@ -88,6 +88,11 @@ struct Kernel {
   double elements = 0;                          ///< written, or read by a reduction
 };
 
+/// Started by our engine itself, not by a framework in Python.
+inline bool is_engines(const Kernel& kernel) {
+  return kernel.issue == Issue::library || kernel.issue == Issue::launch;
+}
+
 /// Multiply-adds count two. Causal attention counts half of its square; its backward pass computes
 /// five products of the forward's two, one of them again.
 inline double flops_of(const Kernel& kernel) {

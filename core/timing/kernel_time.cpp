@@ -52,11 +52,16 @@ double moved_bytes(const Kernel& a, bool backward) {
   return (2 * kHalf + kFull) * queries + (kFull + kHalf) * queries + shared;
 }
 
+const AttentionRates& attention_rates(const Kernel& a, bool backward, const KernelRates& rates) {
+  if (a.by_rows) return backward ? rates.by_rows_backward : rates.by_rows;
+  if (a.masked) return backward ? rates.masked_backward : rates.masked;
+  if (!backward) return rates.attention;
+  return is_engines(a) ? rates.engine_backward : rates.attention_backward;
+}
+
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
   const bool backward = a.kind == KernelKind::attention_backward;
-  const AttentionRates& r = a.by_rows  ? (backward ? rates.by_rows_backward : rates.by_rows)
-                            : a.masked ? (backward ? rates.masked_backward : rates.masked)
-                                       : (backward ? rates.attention_backward : rates.attention);
+  const AttentionRates& r = attention_rates(a, backward, rates);
   const double width = computed_width(a, r);
   const double flops = (backward ? 10.0 : 4.0) * width * computed_pairs(a, gpu, r);
   const double share = r.peak * width / (width + r.half_width);

@@ -81,7 +81,8 @@ struct KernelRates {
   double short_row_slots = 14740;  ///< the same of a row that one warp adds up
   ProductRates product;
   LibraryProductRates library;
-  AttentionRates attention, attention_backward;                       ///< cuDNN's kernel
+  AttentionRates attention, attention_backward;  ///< cuDNN's kernel
+  AttentionRates engine_backward;  ///< that of our engine, which starts cuDNN's kernels itself
   AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2
   AttentionRates flash_backward{.peak = 0.35, .half_width = 33, .filled = 32};  ///< the same
   AttentionRates masked{.wide = 1.69},

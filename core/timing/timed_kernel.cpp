@@ -11,11 +11,6 @@ bool launches(const Kernel& k) {
   return k.kind != KernelKind::none && k.kind != KernelKind::multi_tensor;
 }
 
-/// Our engine's rates are those of its kernels one by one, within a step.
-bool is_engines(const Kernel& k) {
-  return k.issue == Issue::library || k.issue == Issue::launch;
-}
-
 /// How much longer what moves bytes takes in a step (KernelRates::in_step). Rates of PyTorch's
 /// kernels are of an H200: each multiprocessor has so many bytes under way at once, 4.8 TB/s over
 /// 132, so that slower memory is used to a larger share. Six profiled steps of an H100 want 1.01
@@ -46,6 +41,7 @@ double short_of_power(const Kernel& k, const KernelRates& rates) {
 double seconds_in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates,
                        bool gapless) {
   const double seconds = kernel_seconds(k, peaks, rates);
+  // Our engine's rates are those of its kernels one by one, within a step.
   if (is_engines(k) || k.kind == KernelKind::multi_tensor) return seconds;
   const bool computes = k.kind == KernelKind::product || k.kind == KernelKind::attention ||
                         k.kind == KernelKind::attention_backward ||

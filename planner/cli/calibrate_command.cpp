@@ -88,6 +88,11 @@ std::vector<const Comparison*> margin_runs(const CalibrateArguments& a,
                        static_cast<AllocatorRegime>(regime - kRegimeNames.begin()));
 }
 
+/// Upper bounds are renewed alone: lower ones stay what they were.
+void keep_least(std::vector<Margin>& margins, const std::vector<Margin>& before) {
+  for (Margin& m : margins) m.least = margin_of(before, m.framework, m.regime).least;
+}
+
 /// How far runs pass their estimates, in place of what `json` says of it.
 Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, Json json) {
   const RecordList runs = load_records(a.margins, hardware);
@@ -95,7 +100,8 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   const Accuracy accuracy = compare_with_records(runs, AccuracyGroup::framework);
   if (!accuracy.bad.empty()) throw InputError(accuracy.bad.front());
   const std::vector<const Comparison*> half = margin_runs(a, accuracy.comparisons, json);
-  const std::vector<Margin> margins = fit_margins(half);
+  std::vector<Margin> margins = fit_margins(half);
+  if (!a.renew.empty()) keep_least(margins, load_calibration().margins);
   json["margins"] = Json::array();
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
   json["margin_records"] = Json::array();
@@ -189,7 +195,7 @@ void add_calibrate(CLI::App& app, Run& run) {
   command
       ->add_option("--renew", a->renew,
                    "as --same-records, but halve the records of this framework in this regime of "
-                   "the allocator anew, by name")
+                   "the allocator anew, by name, for the upper bounds")
       ->type_name("FRAMEWORK REGIME")
       ->expected(2)
       ->check(CLI::Validator(check_renewed, ""))

@@ -434,15 +434,14 @@ void ForwardPass::export_output() {
   }
 }
 
-/// What the model's forward names outlives the segment, unless autograd keeps it: in transformers'
-/// classes. Megatron's embedding is a module, which sums words and positions itself.
+/// What the model's forward names outlives the segment, unless autograd keeps it.
 void ForwardPass::leave_to_model() {
   for (const ValueId value : p_.graph().named_in_model()) {
     const StorageId id = p_.view.state(value).storage;
     if (id == kExternal) continue;
     if (p_.storages.of(id).slot == p_.run.output_slot)
-      p_.run.names_output = !p_.graph().fuses();
-    else if (p_.graph().fuses() || p_.storages.is_shared(id))
+      p_.run.names_output = true;
+    else if (p_.storages.is_shared(id))
       p_.storages.unref(id);
     else
       p_.run.named_in_model.push_back(p_.storages.free_event(id));
