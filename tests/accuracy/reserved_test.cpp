@@ -32,8 +32,10 @@ constexpr std::array kLimits{
     Limit{"deepspeed stage 1", 15, 0.3, 1.2, 8.5},
     Limit{"deepspeed stage 2", 32, 0.2, 0.7, 4.6},
     // -1.01, from -0.79, and the rest 1.6 and 5.0 from 3.4 and 11.5, since it follows DeepSpeed's
-    // coordinator: errors that cancelled are gone (docs/evidence/measurements.md, "ZeRO-3").
-    Limit{"deepspeed stage 3", 39, 1.02, 1.7, 5.0},
+    // coordinator: errors that cancelled are gone (docs/evidence/measurements.md, "ZeRO-3"). 5.10,
+    // from 4.98, since attention is timed out of the cache and embeddings keep their name; 1.5 in
+    // the mean, from 1.7 (docs/evidence/accuracy.md, "Bounds").
+    Limit{"deepspeed stage 3", 39, 1.02, 1.5, 5.1},
 };
 
 /// Quantized bases in shards have two records; the allocated peak of FSDP2's is missed already
@@ -245,7 +247,7 @@ TEST(Reserved, KnowsWhatItMissesAtTheHostsPace) {
 /// predicted to have some.
 TEST(Reserved, KnowsWhatItMissesInLaterRuns) {
   expect_within(Kind::later,
-                {{"fsdp1", 5.3},
+                {{"fsdp1", 5.4},  // from 5.25, since embeddings keep their name
                  {"fsdp2", 3.9},
                  {"deepspeed stage 0", 17.1},
                  {"deepspeed stage 1", 4.42},
