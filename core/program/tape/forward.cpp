@@ -12,6 +12,7 @@
 #include "program/tape/generation.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/key_blocks.h"
+#include "program/tape/left_names.h"
 #include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
 #include "program/tape/tiles.h"
@@ -434,47 +435,6 @@ void ForwardPass::export_output() {
   }
 }
 
-/// What the model's forward names outlives the segment, unless autograd keeps it.
-void ForwardPass::leave_to_model() {
-  for (const ValueId value : p_.graph().named_in_model()) {
-    const StorageId id = p_.view.state(value).storage;
-    if (id == kExternal) continue;
-    if (p_.storages.of(id).slot == p_.run.output_slot)
-      p_.run.names_output = true;
-    else if (p_.storages.is_shared(id))
-      p_.storages.unref(id);
-    else
-      p_.run.named_in_model.push_back(p_.storages.free_event(id));
-  }
-}
-
-/// What the model's output names: it goes when the forward pass is over, unless autograd keeps it.
-void ForwardPass::leave_to_output() {
-  for (const ValueId value : p_.graph().named_in_output()) {
-    const StorageId id = p_.view.state(value).storage;
-    if (id == kExternal) continue;
-    if (p_.mode == TapeMode::redo || p_.storages.is_shared(id))
-      p_.storages.unref(id);
-    else
-      p_.run.until_forward_ends.push_back(p_.storages.free_event(id));
-  }
-}
-
-/// What it returns beside its output: the next one drains it, unless autograd keeps it.
-void ForwardPass::leave_beside() {
-  if (p_.graph().beside().empty()) return;
-  const bool leaves = p_.mode == TapeMode::keep || p_.mode == TapeMode::discard;
-  if (leaves) p_.writer.emit(TapeEvent::Kind::drain, Category::activations, 0, 0);
-  for (const ValueId value : p_.graph().beside()) {
-    const StorageId id = p_.view.state(value).storage;
-    if (id == kExternal) continue;
-    if (!leaves || p_.storages.is_shared(id))
-      p_.storages.unref(id);
-    else
-      p_.run.forward_tail.push_back({p_.storages.free_event(id), 0});
-  }
-}
-
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
   // The nodes of a recomputation go with it; the others' hold on.
@@ -484,11 +444,11 @@ void ForwardPass::end() {
   if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
   if (p_.modules.active()) p_.run.forward_tail = p_.modules.leave_sending();
   p_.run.until_autocast_ends = p_.casts.close(p_.storages, redo);
-  leave_to_output();
-  leave_beside();
+  leave_to_output(p_);
+  leave_beside(p_);
   if (redo && stops_early(p_.options)) stop_early();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
-  leave_to_model();
+  leave_to_model(p_);
   if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))
     p_.storages.unref(p_.view.state(p_.view.chained_input()).storage);
   // A checkpointed segment keeps its input for the recomputation; the backward pass drops it.

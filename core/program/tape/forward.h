@@ -52,9 +52,6 @@ class ForwardPass {
   void host_reads_lengths();
   bool is_told(const Op& op) const;
   bool begins_head(const Op& op) const;
-  void leave_to_model();
-  void leave_to_output();
-  void leave_beside();
   void end();
   void export_output();
 
