@@ -42,8 +42,7 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
 }
 
 void keep_named_input(const Plan& plan, ModelRun& run) {
-  // Of ranks that divide tensors no step was counted: what they sum up may have other names.
-  if (plan.compile || plan.parallel.tensor > 1) return let_names_go(run);
+  if (plan.compile) return let_names_go(run);
   const bool refilled = plan.recomputes_blocks() &&
                         traits_of(plan).saved_input(plan).function != CheckpointFunction::torch;
   const bool named = run.segments.size() > 1 && run.segments[0].forward.names_output && !refilled &&
