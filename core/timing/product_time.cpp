@@ -64,7 +64,7 @@ double tensor_tiles(const Kernel& p, const GpuPeaks& gpu, const ProductRates& r,
                                    {64, 128, rate(ProductTile::narrow)},
                                    {64, 64, rate(ProductTile::small)}}};
   const double seconds = tiled_seconds(p, gpu, tiles, {r.wave_seconds, kDepth, split, r.reduction});
-  return seconds * (1 + r.throttling * std::min(1.0, flops_of_call(p) / 1e12));
+  return seconds * at_power_limit(flops_of_call(p), r);
 }
 
 /// `whole`: share of the peak that a tile of 128 reaches.
@@ -124,6 +124,11 @@ double with_operands(const Kernel& p, double tiles, double moved) {
 }
 
 }  // namespace
+
+double at_power_limit(double flops, const ProductRates& rates) {
+  constexpr double kLong = 1e12;
+  return 1 + rates.throttling * std::min(1.0, flops / kLong);
+}
 
 bool is_half(DType type) {
   return size_of(type) == 2;

@@ -13,6 +13,10 @@ double tensor_peak(DType type, const GpuPeaks& gpu);
 /// Operands and result, of one call.
 double product_bytes(const Kernel& product);
 
+/// How much longer a call of so many FLOP takes where calls follow one another: long ones meet the
+/// GPU's power limit (ProductRates::throttling).
+double at_power_limit(double flops, const ProductRates& rates);
+
 /// One call. Those of our engine (Issue::library) are timed as it starts them.
 double product_seconds(const Kernel& product, const GpuPeaks& gpu, const KernelRates& rates);
 

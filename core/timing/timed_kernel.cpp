@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "timing/product_time.h"
+
 namespace shardplan {
 namespace {
 
@@ -31,9 +33,8 @@ double in_step(const Kernel& k, const GpuPeaks& peaks, const KernelRates& rates)
 /// have 1,645 of an H200's 1,980 MHz (rates/h200/h200-shared-power.json). Rates that count what
 /// moves are of calls far apart, which do not.
 double short_of_power(const Kernel& k, const KernelRates& rates) {
-  constexpr double kLong = 1e12;  // FLOP, as of products
   if (rates.attention_backward.memory == 0) return 1;
-  return 1 + rates.product.throttling * std::min(1.0, flops_of(k) / k.calls / kLong);
+  return at_power_limit(flops_of(k) / k.calls, rates.product);
 }
 
 /// A kernel as a step has it, where rates are of the same one repeated in a CUDA graph. `gapless`:

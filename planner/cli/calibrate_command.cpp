@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "calibrate/calibrate.h"
 #include "calibrate/margins.h"
@@ -76,16 +79,45 @@ std::string margins_text(const std::vector<Margin>& margins) {
   return table.text("");
 }
 
+/// Throws InputError that lists the names there are.
+template <typename Names>
+std::size_t place_in(const Names& names, const std::string& name, std::string_view what) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    throw InputError({.key = "--renew",
+                      .message = fmt::format("'{}' is no {}", name, what),
+                      .expected = fmt::format("one of {}", fmt::join(names, ", "))});
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+/// Whose upper margin is fitted anew.
+struct Renewed {
+  std::string_view framework;
+  AllocatorRegime regime = AllocatorRegime::steady;
+};
+
+std::optional<Renewed> renewed_of(const CalibrateArguments& a) {
+  if (a.renew.empty()) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const FrameworkTraits* traits : all_frameworks()) names.push_back(traits->name);
+  const std::size_t regime = place_in(kRegimeNames, a.renew.back(), "regime of the allocator");
+  return Renewed{names[place_in(names, a.renew.front(), "framework")],
+                 static_cast<AllocatorRegime>(regime)};
+}
+
 /// The records that margins are fitted to; `json` names those that they were fitted to before.
 std::vector<const Comparison*> margin_runs(const CalibrateArguments& a,
+                                           const std::optional<Renewed>& renewed,
                                            const std::vector<Comparison>& comparisons,
                                            const Json& json) {
-  if (!a.same_records && a.renew.empty()) return fit_half(comparisons);
+  if (!a.same_records && !renewed) return fit_half(comparisons);
   const auto names = json["margin_records"].get<std::vector<std::string>>();
-  if (a.renew.empty()) return those_named(comparisons, names);
-  const auto regime = std::find(kRegimeNames.begin(), kRegimeNames.end(), a.renew.back());
-  return those_renewed(comparisons, names, a.renew.front(),
-                       static_cast<AllocatorRegime>(regime - kRegimeNames.begin()));
+  return renewed ? those_renewed(comparisons, names, renewed->framework, renewed->regime)
+                 : those_named(comparisons, names);
+}
+
+Calibration begun_from(const CalibrateArguments& a) {
+  return a.from.empty() ? load_calibration() : load_calibration(a.from);
 }
 
 /// Upper bounds are renewed alone: lower ones stay what they were.
@@ -95,13 +127,14 @@ void keep_least(std::vector<Margin>& margins, const std::vector<Margin>& before)
 
 /// How far runs pass their estimates, in place of what `json` says of it.
 Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, Json json) {
+  const std::optional<Renewed> renewed = renewed_of(a);
   const RecordList runs = load_records(a.margins, hardware);
   if (!runs.bad.empty()) throw InputError(runs.bad.front());
   const Accuracy accuracy = compare_with_records(runs, AccuracyGroup::framework);
   if (!accuracy.bad.empty()) throw InputError(accuracy.bad.front());
-  const std::vector<const Comparison*> half = margin_runs(a, accuracy.comparisons, json);
+  const std::vector<const Comparison*> half = margin_runs(a, renewed, accuracy.comparisons, json);
   std::vector<Margin> margins = fit_margins(half);
-  if (!a.renew.empty()) keep_least(margins, load_calibration().margins);
+  if (renewed) keep_least(margins, begun_from(a).margins);
   json["margins"] = Json::array();
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
   json["margin_records"] = Json::array();
@@ -142,7 +175,7 @@ Exit run_calibrate(const CalibrateArguments& a) {
   if (!steps.bad.empty()) throw InputError(steps.bad.front());
   const Gpu& gpu = measured_gpu(records, hardware).gpu;
   Json json = a.from.empty() ? built_in_calibration() : read_json_file(a.from);
-  TimeRates start = a.from.empty() ? load_calibration().time : load_calibration(a.from).time;
+  TimeRates start = begun_from(a).time;
   start.host.usual = {};
   const CalibrationFit fit = calibrate(records, steps.records, gpu, start);
 
@@ -162,16 +195,6 @@ Exit run_calibrate(const CalibrateArguments& a) {
   if (a.output.json() || !a.output.file.empty()) a.output.write_json(json, 1);
   if (!a.output.json()) Output().write_text(quality_text(fit));
   return Exit::done;
-}
-
-/// Empty where it names a framework or a regime; else why not.
-std::string check_renewed(const std::string& name) {
-  std::vector<std::string_view> known(kRegimeNames.begin(), kRegimeNames.end());
-  for (const FrameworkTraits* traits : all_frameworks()) known.push_back(traits->name);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return "";
-  return fmt::format(
-      "'{}' is neither a framework nor a regime of the allocator; expected one of {}", name,
-      fmt::join(known, ", "));
 }
 
 }  // namespace
@@ -198,7 +221,6 @@ void add_calibrate(CLI::App& app, Run& run) {
                    "the allocator anew, by name, for the upper bounds")
       ->type_name("FRAMEWORK REGIME")
       ->expected(2)
-      ->check(CLI::Validator(check_renewed, ""))
       ->needs("--margins");
   command->add_option("--from", a->from, "calibration to start from; without, the built-in one");
   command->add_option("--name", a->name, "the new calibration's name");

@@ -24,6 +24,9 @@ struct BufferPlan {
   std::vector<LeftBuffer> carried;  ///< those of the pass before, which are there all the time
 };
 
+/// Passes of which the middle one lies between two of the same.
+inline constexpr std::int64_t kBetweenTwo = 3;
+
 /// What a plan is made of.
 struct PlannedPass {
   const JointGraph& graph;

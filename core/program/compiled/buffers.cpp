@@ -4,11 +4,6 @@
 #include <algorithm>
 
 namespace shardplan::compiled {
-namespace {
-
-constexpr std::int64_t kBetweenOthers = 3;  // passes
-
-}  // namespace
 
 Category CompiledRun::category_of(NodeId id) const {
   const Node& made = node(id);
@@ -61,7 +56,7 @@ void CompiledRun::plan(const std::vector<Unit>& units, const std::vector<std::si
     return written_over(unit, made, dying);
   };
   const bool in_row = options_.blocks_in_row > 0 && follows_places();
-  const std::int64_t passes = std::max(options_.blocks_in_row, kBetweenOthers);
+  const std::int64_t passes = std::max(options_.blocks_in_row, kBetweenTwo);
   plan_ = plan_buffers({trace_.graph, pass_, units, last, std::move(stored), passes, in_row,
                         options_.believed_room, over});
   for (const LeftBuffer& left : plan_.carried) {
