@@ -30,7 +30,9 @@ inline bool may_be_padded(const ProductSize& p, double balance) {
 /// Whether both products that read a gradient of such rows take a copy with longer ones: of a
 /// network's head without a bias, or where rows are odd, so that not even two elements are read at
 /// once. In 16 bits, from runs of Llama, Granite, GPT-2, RoBERTa (odd) and BERT (even, with a bias:
-/// only the product for the input takes one).
+/// only the product for the input takes one). Inductor's timings on an H200 say the same: of
+/// XLM-RoBERTa (250,002 rows) the weight's product takes 4.4 ms and 7.1 with a copy, that for the
+/// input 4.8 and 1.8.
 inline bool both_take_copies(std::int64_t columns, bool has_bias) {
   return !has_bias || columns % 2 != 0;
 }

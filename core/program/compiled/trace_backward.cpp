@@ -298,11 +298,14 @@ std::int64_t Trace::padded_row(std::size_t i) const {
   return padded != row && may_be_padded(product_size(i), options_.product_balance) ? padded : 0;
 }
 
+/// Of a frozen weight there is no product that could read the gradient as it is: XLM-RoBERTa with
+/// adapters, whose history shows the copies of RoBERTa's.
 bool Trace::copies_gradient(std::size_t i) const {
   const Op& op = view_.graph().ops()[i];
   const bool low = size_of(graph.at(sides_[i][0]).type) <= 2;
   return padded_row(i) > 0 && low &&
-         both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone);
+         (!view_.trains(op.weight) ||
+          both_take_copies(view_.parameter(op.weight).shape.front(), op.bias != kNone));
 }
 
 /// Of fp32 the product for the input alone reads a copy with longer rows. Inductor takes that one
