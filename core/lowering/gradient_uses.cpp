@@ -14,6 +14,11 @@ bool breaks_in_layers(const Model& model, const Plan& plan) {
          framework.breaks_at_blocks(plan);
 }
 
+bool ends_apart(const Model& model, const Plan& plan, bool told_leaf) {
+  return plan.compiles_whole() &&
+         (told_leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
+}
+
 bool gradients_at_once(const Model& model, const Plan& plan) {
   if (!plan.compiles_whole() || model.facts.breaks_between_layers) return false;
   return !breaks_in_layers(model, plan) && traits_of(plan).graph_bytes(plan) == 0;

@@ -20,6 +20,12 @@ std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run,
 /// own, or at hooks around modules.
 bool breaks_in_layers(const Model& model, const Plan& plan);
 
+/// Whether a compiled model's head and loss are a graph of their own, which is compiled when the
+/// layers before it have run. `told_leaf`: the hook that tells frozen embeddings to need a gradient
+/// breaks the graph (torch/_dynamo: a requires_grad_ of what the graph has made), which goes on
+/// behind it; the caller, with the head, is another. So it is where the graph breaks within layers.
+bool ends_apart(const Model& model, const Plan& plan, bool told_leaf);
+
 /// Whether autograd gets all gradients of a backward pass when that is over: the model is one
 /// compiled graph, which nothing breaks or cuts.
 bool gradients_at_once(const Model& model, const Plan& plan);

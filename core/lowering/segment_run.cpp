@@ -223,13 +223,7 @@ TapeOptions options_of(const Model& model, const Segment& segment, const Plan& p
   if (peak && gpu.memory_bandwidth) options.product_balance = *peak / *gpu.memory_bandwidth;
   options.output_is_told = in.told;
   options.output_gets_grad = in.told || !frozen_output(model, segment);
-  // The hook that tells embeddings to need a gradient breaks the graph (torch/_dynamo: a
-  // requires_grad_ of what the graph has made), which goes on behind it; the caller, with the head
-  // and the loss, is another. So it is where the graph breaks within layers, and what the model
-  // returns goes with the loss's graph.
-  options.ends_apart =
-      plan.compiles_whole() && options.last_segment &&
-      (in.leaf || model.facts.breaks_between_layers || breaks_in_layers(model, plan));
+  options.ends_apart = options.last_segment && ends_apart(model, plan, in.leaf);
   options.loss_apart =
       plan.compiles_whole() && options.last_segment && model.facts.breaks_before_loss;
   // Without autocast accelerate does not wrap the model, and nobody holds what it returns. Of

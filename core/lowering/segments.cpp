@@ -297,6 +297,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   }
   find_users(model, run);
   run.trials = compiler_trials(run);
+  run.ends_apart = ends_apart(model, plan, in.leaf);
   return run;
 }
 

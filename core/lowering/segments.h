@@ -69,6 +69,7 @@ struct ModelRun {
   /// What eager embeddings hand to recorded graphs, which hold it until the next step's is there.
   std::int64_t held_over = 0;
   std::vector<Event> trials;  ///< of the compiler, before the first step
+  bool ends_apart = false;    ///< the head's graph is compiled when it is met, trials with it
   std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
 

@@ -30,7 +30,12 @@ struct Hooks {
   bool reducing = false;      ///< this micro-batch's gradients go to DDP's buckets
   std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
   std::vector<Kernel> given;  ///< what takes the reduced ones out of the buckets
+  std::size_t head = 0;       ///< the segment
+  std::vector<Event> trials;  ///< of its compilation, when it is met for the first time
 
+  void enter(ProgramBuilder& b, std::size_t segment) {
+    if (segment == head) b.in_first_step(std::exchange(trials, {}));
+  }
   /// Of `bytes`, of which `moved` times as many are read and written.
   Kernel sweep_over(std::int64_t bytes, double moved, Issue issue) const {
     Kernel k;
@@ -203,7 +208,11 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool at_once = !ddp && gradients_at_once(model, plan);
   Hooks hooks{views, at_once, precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
-  b.in_first_step(run.trials);
+  hooks.head = forward.size() - 1;
+  if (run.ends_apart)
+    hooks.trials = run.trials;
+  else
+    b.in_first_step(run.trials);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     if (!rebuild.made.empty()) b.once(2, rebuild.held, Chance::soonest);

@@ -6,6 +6,8 @@
 #include "lowering/lower.h"
 #include "simulator/memory.h"
 #include "support/plan_testing.h"
+#include "trainers/description.h"
+#include "trainers/registry.h"
 
 namespace shardplan::padded_head_test {
 namespace {
@@ -14,13 +16,47 @@ constexpr auto kConfig = R"({"model_type": "llama", "hidden_size": 2048, "interm
                              "num_attention_heads": 16, "num_hidden_layers": 2,
                              "vocab_size": 32001})";
 
-Program compiled(const std::string& config) {
+Plan compiled_plan() {
   Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
   plan.workload.micro_batch = 4;
   plan.workload.sequence_length = 1024;
   plan.compile = Compile{};
-  const Model model = model_of(config);
+  return plan;
+}
+
+/// With adapters over checkpointed blocks, as HF Trainer runs it: the embeddings are told to need a
+/// gradient.
+Plan adapted_plan() {
+  Plan plan = compiled_plan();
+  plan.workload.lora = Lora{16, {"query", "q_proj"}};
+  plan.checkpointing = Checkpointing::full;
+  for (const TrainerDescription* trainer : trainers())
+    if (trainer->name == "hf_trainer") plan.trainer = trainer;
+  return plan;
+}
+
+Program lowered(const std::string& config, const Plan& plan) {
+  const Model model = model_of(config, {.lora = plan.workload.lora});
   return lower(model, plan, run_segments(model, plan), 0);
+}
+
+Program compiled(const std::string& config) {
+  return lowered(config, compiled_plan());
+}
+
+/// Where the trials stand among a program's events.
+std::ptrdiff_t trials_of(const Program& program) {
+  const auto found =
+      std::find_if(program.events.begin(), program.events.end(), [&](const Event& e) {
+        return e.kind == Event::Kind::once &&
+               !program.once[static_cast<std::size_t>(e.count)].makes_residents;
+      });
+  return found - program.events.begin();
+}
+
+bool computes_before(const Program& program, std::ptrdiff_t end) {
+  return std::any_of(program.events.begin(), program.events.begin() + end,
+                     [](const Event& e) { return e.kind == Event::Kind::compute; });
 }
 
 std::int64_t widest_product(const Program& program) {
@@ -46,6 +82,29 @@ TEST(PaddedHead, IsTimedInTheFirstStepAlone) {
            !program.once[static_cast<std::size_t>(e.count)].makes_residents;
   });
   EXPECT_EQ(simulate_memory(program).peak, simulate_memory(without).peak);
+}
+
+// Allocator histories of a compiled RoBERTa with adapters: a graph of its own, which is compiled
+// when the layers have run.
+TEST(PaddedHead, BehindToldEmbeddingsIsTimedWhenTheLayersHaveRun) {
+  const Program whole = compiled(kConfig), apart = lowered(kConfig, adapted_plan());
+  EXPECT_FALSE(computes_before(whole, trials_of(whole)));
+  ASSERT_LT(trials_of(apart), std::ssize(apart.events));
+  EXPECT_TRUE(computes_before(apart, trials_of(apart)));
+}
+
+constexpr auto kEncoder = R"({"model_type": "xlm-roberta", "hidden_size": 256,
+                              "intermediate_size": 1024, "num_attention_heads": 4,
+                              "num_hidden_layers": 2, "vocab_size": 250002,
+                              "max_position_embeddings": 1026, "type_vocab_size": 1})";
+
+// Rows of 250,002 are even, so that a trained head's gradient is kept as it is for the weight's
+// product; a frozen one's is copied and let go, before the copy of the weight is made.
+TEST(PaddedHead, FrozenWithABiasCopiesTheGradientFirst) {
+  const Program program = lowered(kEncoder, adapted_plan());
+  const std::int64_t logits = 2LL * 4096 * 250002, table = 2LL * 256 * 250002;
+  const std::int64_t peak = simulate_memory(program).peak - total_bytes(program.resident);
+  EXPECT_LT(peak, 3 * logits + table);
 }
 
 }  // namespace
