@@ -200,6 +200,43 @@ Problem stored_problem(const Model& model, const Plan& plan) {
   return std::nullopt;
 }
 
+/// Conv1D's, which GPT-2 has.
+bool is_stored_turned(const Model& model, const Graph& graph, const Op& op) {
+  if (op.kind != OpKind::linear || op.weight == kNone) return false;
+  const auto& shape = model.parameters[static_cast<std::size_t>(op.weight)].shape;
+  const std::int64_t out = graph.value(op.out).extent.per;
+  return shape.front() != out && shape.back() == out;
+}
+
+/// DoRA of peft 0.21 is traced as it is where nothing else is around it.
+Problem magnitudes_problem(const Model& model, const Plan& plan) {
+  if (!plan.workload.lora || !plan.workload.lora->magnitudes) return std::nullopt;
+  if (plan.checkpointing != Checkpointing::none)
+    return problem(
+        "DoRA in checkpointed blocks of a compiled model is not estimated: peft empties a "
+        "dictionary in each forward pass (tuners/lora/dora.py, _cache_clear), at which Dynamo "
+        "leaves a checkpoint out (side effects), and the layers are graphs of their own",
+        "false, checkpointing none, or no dora");
+  if (!plan.compiles_whole() || traits_of(plan).data_parallel || plan.records_graphs() ||
+      plan.workload.lora->base != Quantization::none || plan.workload.lora->dropout > 0)
+    return problem(
+        "DoRA is estimated in a model that is compiled in one piece, in one process and without "
+        "CUDA graphs, over weights in 16 or 32 bits and without dropout",
+        "false, or no dora");
+  const Regime regime = traits_of(plan).regime(plan);
+  const bool turns = std::ranges::any_of(model.segments, [&](const Segment& segment) {
+    return std::ranges::any_of(segment.graph.ops(), [&](const Op& op) {
+      return is_stored_turned(model, segment.graph, op);
+    });
+  });
+  if (turns && regime.params == regime.adapters)
+    return problem(
+        "peft makes a parameter of each weight that is stored turned (utils/other.py, transpose), "
+        "which Dynamo cannot trace: the pieces of layers are not estimated",
+        "false, parameters in 16 bits beside adapters in fp32, or no dora");
+  return std::nullopt;
+}
+
 Problem step_problem(const Model& model, const Plan& plan) {
   if (const Problem found = traced_kernels_problem(model, plan)) return found;
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
@@ -209,6 +246,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
                     "of their own, which Dynamo does not look into",
                     recipe_of(plan.precision.linear).words),
         "false, or fp8-tensorwise, fp8-rowwise or bf16");
+  if (const Problem found = magnitudes_problem(model, plan)) return found;
   if (const Problem found = stored_problem(model, plan)) return found;
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");

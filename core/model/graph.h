@@ -197,6 +197,9 @@ struct Op {
   /// view: a slice of its own (x[..., :n]), whose backward pass makes zeros as large as what it is
   /// taken from (SliceBackward0); parts of one split share one such tensor.
   bool cuts = false;
+  /// view: a part of torch.split, chunk or unbind, which gives a list (AOTAutograd takes none of
+  /// its entries for a view).
+  bool splits = false;
   /// cat: torch.stack along a new last dimension, viewed as one row.
   bool stacks = false;
   /// view: a transposition behind which gradients have the other order, so that the node copies
@@ -260,6 +263,12 @@ class Graph {
   }
 
   ValueId view(ValueId x, Extent extent) { return op({OpKind::view, {x, kNone, kNone}}, extent); }
+  /// Op::splits.
+  ValueId part(ValueId x, Extent extent) {
+    Op split{OpKind::view, {x, kNone, kNone}};
+    split.splits = true;
+    return op(split, extent);
+  }
   /// Op::cuts.
   ValueId cut(ValueId x, Extent extent) {
     Op slice{OpKind::view, {x, kNone, kNone}};

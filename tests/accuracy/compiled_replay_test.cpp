@@ -121,6 +121,23 @@ TEST(CompiledReplay, AgreesWithInductorOverFamiliesWithAdapters) {
   EXPECT_EQ(replays.size(), 8U);
 }
 
+/// DoRA, whose lengths want what the frozen weight and the adapters have made, so that parts of a
+/// split are made of those again (GPT-2, Pythia).
+TEST(CompiledReplay, AgreesWithInductorOverMagnitudes) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays = replays_of("dora.json");
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    // BERT keeps its mask, once: 4 MiB.
+    const bool mask = replay.at("case").at("config").at("model_type") == "bert";
+    EXPECT_NEAR(errors.kept, 0, mask ? 0.0035 : 0.0005);
+    EXPECT_NEAR(errors.forward, 0, mask ? 0.0025 : 0.0005);
+    EXPECT_NEAR(errors.peak, 0, mask ? 0.0025 : 0.0005);
+  }
+  EXPECT_EQ(replays.size(), 5U);
+}
+
 /// What a draw of small steps met: relu behind adapters, a bias that autocast does not reach,
 /// attention written out, a tied head of aligned words whose loss is a graph of its own; masks of
 /// layers that are graphs of their own, each third of them checkpointed, and what those behind such

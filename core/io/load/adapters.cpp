@@ -20,7 +20,6 @@ void check_magnitudes(ObjectReader& job, const Plan& plan) {
   if (framework.has_zero && framework.shards_parameters(plan))
     job.fail(kDora, "under ZeRO-3 it would read weights that are in shards again: not estimated",
              "ZeRO stage 1 or 2, FSDP, or no dora");
-  if (plan.compile) job.fail(kDora, "in a compiled model is not estimated", "compile false");
 }
 
 /// peft passes over names that no module has (utils/other.py, _set_trainable).

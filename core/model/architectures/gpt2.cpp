@@ -35,8 +35,8 @@ ValueId gpt2_layer(Graph& g, const Gpt2Layer& l, ValueId x) {
   const std::int64_t hidden = per(g, x);
   const ValueId n1 = layer_norm(g, l.norm1, x);
   const ValueId fused = apply(g, l.qkv, n1);
-  const ValueId mixed = attention(g, l.kind, l.shape, slice(g, fused, hidden),
-                                  slice(g, fused, hidden), slice(g, fused, hidden));
+  const ValueId mixed = attention(g, l.kind, l.shape, part(g, fused, hidden),
+                                  part(g, fused, hidden), part(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, l.projection, mixed), l.residual_dropout);
   const ValueId middle = g.map(OpKind::add, attended, x);
   const ValueId n2 = layer_norm(g, l.norm2, middle);

@@ -48,9 +48,9 @@ ValueId gpt_neox_layer(Graph& g, const GptNeoxLayer& l, ValueId x) {
   const ValueId fused = apply(g, l.qkv, n1);
   Rotation turn = rotation(g, l.tables);
   turn.always_cat = true;
-  ValueId q = slice(g, fused, hidden), k = slice(g, fused, hidden);
+  ValueId q = part(g, fused, hidden), k = part(g, fused, hidden);
   rotate_both(g, turn, q, s.heads, k, s.heads, s.head_dim);
-  const ValueId mixed = attention(g, l.kind, s, q, k, slice(g, fused, hidden));
+  const ValueId mixed = attention(g, l.kind, s, q, k, part(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, l.dense, mixed), l.dropout);
   g.hold(n1, attended);
   if (l.parallel) {

@@ -83,7 +83,7 @@ ValueId modern_attention(Graph& g, const ModernBert& b, const ModernLayer& l,
   Rotation turn = rotation(g, context.tables);
   turn.upcast = turn.cast_back = true;
   const std::int64_t head_dim = s.hidden / s.heads;
-  ValueId q = slice(g, all, s.hidden), k = slice(g, all, s.hidden);
+  ValueId q = part(g, all, s.hidden), k = part(g, all, s.hidden);
   rotate_both(g, turn, q, s.heads, k, s.heads, head_dim);
   const AttentionShape shape{.heads = s.heads,
                              .kv_heads = s.heads,
@@ -92,7 +92,7 @@ ValueId modern_attention(Graph& g, const ModernBert& b, const ModernLayer& l,
                              .window = context.window,
                              .causal = false,
                              .mask = context.mask};
-  const ValueId mixed = attention(g, context.kind, shape, q, k, slice(g, all, s.hidden));
+  const ValueId mixed = attention(g, context.kind, shape, q, k, part(g, all, s.hidden));
   return dropout(g, apply(g, l.out, mixed), b.attention_dropout);
 }
 

@@ -87,4 +87,8 @@ ValueId slice(Graph& g, ValueId x, std::int64_t per) {
   return g.view(x, {per, g.value(x).extent.scale});
 }
 
+ValueId part(Graph& g, ValueId x, std::int64_t per) {
+  return g.part(x, {per, g.value(x).extent.scale});
+}
+
 }  // namespace shardplan

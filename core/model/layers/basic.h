@@ -30,6 +30,8 @@ ValueId parameter_value(Graph& g, const ModelBuilder& m, ParameterId id, std::in
 
 /// A reshaped view of the same elements, with another extent: heads split off, slices taken.
 ValueId slice(Graph& g, ValueId x, std::int64_t per);
+/// One that comes in a list with the others (Op::splits).
+ValueId part(Graph& g, ValueId x, std::int64_t per);
 
 /// The element count per unit of scale.
 inline std::int64_t per(const Graph& g, ValueId x) {

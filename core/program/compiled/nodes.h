@@ -93,10 +93,14 @@ struct Node {
   /// order than kernels that go along rows (torch/_inductor/scheduler.py, score_fusion_memory).
   bool alone = false;
   bool of_weight = false;  ///< product: a weight's gradient, not its input's
-  bool untagged = false;   ///< made within a function of autograd, whose results no checkpoint tags
-  NodeId over = kNone;     ///< kernel: its result is written where this one is, if nobody needs it
-  bool ahead = false;      ///< stands for the next block's (made_ahead.h)
-  bool further = false;    ///< kernel: a result of the call that made its first input
+  /// Read in parts that come in a list, which AOTAutograd follows no further: the backward pass may
+  /// make it again for what reads whole tensors (_functorch/partitioners.py,
+  /// is_materialized_backwards).
+  bool in_parts = false;
+  bool untagged = false;  ///< made within a function of autograd, whose results no checkpoint tags
+  NodeId over = kNone;    ///< kernel: its result is written where this one is, if nobody needs it
+  bool ahead = false;     ///< stands for the next block's (made_ahead.h)
+  bool further = false;   ///< kernel: a result of the call that made its first input
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run eagerly or by
   /// autograd.
   std::int32_t part = 0;

@@ -85,7 +85,9 @@ bool Partitioner::must_not_recompute(NodeId id) const {
   const Node& node = graph_.at(id);
   if (!traits_of(node.kind).recomputable) return true;
   for (const NodeId user : users_[at(id)])
-    if (graph_.at(user).part != node.part || (!is_forward(user) && !fuses(id, user))) return true;
+    if (graph_.at(user).part != node.part ||
+        (!node.in_parts && !is_forward(user) && !fuses(id, user)))
+      return true;
   double read = 0;
   for (std::size_t k = 0; k < node.inputs; ++k) read += bytes_of(graph_.at(node.in[k]));
   return bytes_of(node) * 4 < read;

@@ -51,6 +51,7 @@ void Trace::forward(std::size_t i) {
   op_ = static_cast<std::int32_t>(i);
   if (view_.is_alias(op, TapeMode::keep)) {
     of(op.out) = reads_[i][0] = of(op.in[0]);
+    if (op.splits) graph.at(of(op.out)).in_parts = true;
     return;
   }
   const std::int64_t n = count(op.out);

@@ -68,6 +68,25 @@ TEST(LoraTargets, OfExpertsTakeNoDropoutAndNoDora) {
   EXPECT_THAT(warned(R"({"targets": ["q_proj"], "dropout": 0.05})", "single"), ElementsAre());
 }
 
+/// What Dynamo cannot trace of peft's DoRA: a dictionary that is emptied in a checkpoint, and a
+/// parameter that is made of a Conv1D's weight.
+TEST(LoraTargets, WithMagnitudesAreCompiledWhereDynamoTracesThem) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const auto error = [](const char* model, const char* precision, const char* checkpointing) {
+    Json job = Json::parse(
+        R"({"cluster": "1xH100-SXM-80GB", "framework": "single", "trainer": "hf_trainer",
+            "compile": true, "workload": {"method": "lora", "lora": {"dora": true}}})");
+    job["model"] = model;
+    job["precision"] = precision;
+    job["checkpointing"] = checkpointing;
+    return error_text([&] { load_job(job, "job.json", {&hardware, ""}); });
+  };
+  EXPECT_EQ(error("llama-3.2-1b", "bf16-autocast", "none"), "no error");
+  EXPECT_THAT(error("llama-3.2-1b", "bf16-autocast", "full"), HasSubstr("dictionary"));
+  EXPECT_EQ(error("gpt2", "bf16-pure", "none"), "no error");
+  EXPECT_THAT(error("gpt2", "bf16-autocast", "none"), HasSubstr("stored turned"));
+}
+
 TEST(LoraTargets, LeaveOutWhatMambasKernelsRead) {
   EXPECT_THAT(error_text([] { load("mamba-130m", R"({"targets": ["all-linear"]})"); }),
               HasSubstr("peft refuses out_proj"));

@@ -50,7 +50,7 @@ def with_adapters(model, lora, task="CAUSAL_LM"):
 
     with torch.device("meta"):
         return get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0, task_type=task,
-                                                target_modules=every_linear(lora["targets"])))
+                                                target_modules=every_linear(lora["targets"]), use_dora=lora.get("dora", False)))
 
 
 def pack(model, memory, values="nf4", double=True):
