@@ -289,8 +289,10 @@ std::vector<WindowRun> runs_of(const DecoderDescription& d, std::int64_t apart) 
 void add_embedding(ModelBuilder& m, const DecoderDescription& d, const EmbeddingModule& words,
                    const EmbeddingModule& places) {
   Graph& e = m.begin_segment("embedding");
-  ValueId tokens = apply(e, words, Scale::tokens);
-  if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
+  const bool in_module = d.embedding_scale == EmbeddingScale::in_module;
+  ValueId tokens =
+      in_module ? apply_scaled(e, words, Scale::tokens) : apply(e, words, Scale::tokens);
+  if (d.embedding_scale == EmbeddingScale::in_model) tokens = e.map(OpKind::scalar, tokens);
   e.name_in_model(tokens);
   if (d.learned_positions) {
     const ValueId position = apply(e, places, Scale::sequence);
