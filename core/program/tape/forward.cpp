@@ -1,6 +1,7 @@
 #include "program/tape/forward.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "program/op_rules.h"
 #include "program/tape/adapted_experts.h"
@@ -82,6 +83,8 @@ void ForwardPass::step(std::size_t i) {
   const TapeWriter::Mark before = p_.writer.mark();
   const std::int32_t saved = p_.saved.times();
   run_operation(i);
+  if (p_.graph().ops()[i].kind == OpKind::to_like)
+    p_.storages.unref(std::exchange(called_with_, kExternal));
   if (!p_.kept_results.empty())
     dispatch_in_python(p_.graph().ops()[i], before, p_.saved.times() - saved);
 }
@@ -194,7 +197,7 @@ void ForwardPass::compute(std::size_t i) {
     out.needs_grad = op.out != p_.graph().output();  // what is made of it has a graph
   }
   if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
-  if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
+  if (op.kind == OpKind::linear) hold_input(op, read.storage[0]);
 
   const bool blocks = attends && op.key_blocks > 1;
   const bool rings = attends && op.exchange.forward == Exchange::ring;
