@@ -399,18 +399,16 @@ LayerContexts share_contexts(ModelBuilder& m, const DecoderDescription& d,
     return std::any_of(runs.begin(), runs.end(),
                        [&](const WindowRun& run) { return run.sliding == sliding; });
   };
+  const bool of_images = options.masked && options.attention == AttentionKind::sdpa;
   LayerContext full{.kind = options.attention};
   if (has(false)) full = {options.attention, 0, share_tables(), share_causal_mask(m, full.kind)};
   LayerContext sliding = full;
   sliding.window = d.window;
   if (has(true)) {
     if (d.tables_by_window || !has(false)) sliding.tables = share_tables();
-    const bool boolean = options.cached && options.attention == AttentionKind::sdpa;
-    sliding.mask =
-        boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
+    sliding.mask = of_images ? kNone : share_window_mask(m, options.attention, d.window);
   }
-  if (options.masked && options.attention == AttentionKind::sdpa)
-    full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
+  if (of_images) full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
   return {full, sliding};
 }
 

@@ -115,7 +115,8 @@ Gemma3nContext context_of(ModelBuilder& m, const Gemma3n& t, bool sees, std::int
                    .head_dim = t.head_dim,
                    .dropout = t.dropout,
                    .window = sees ? 0 : t.window,
-                   .mask = share_causal_mask(m, context.kind)};
+                   .mask = sees ? share_causal_mask(m, context.kind)
+                                : share_window_mask(m, context.kind, t.window)};
   context.tables = share_rotary(m, t.head_dim);
   context.each = each;
   return context;

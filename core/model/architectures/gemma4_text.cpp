@@ -256,15 +256,17 @@ std::int32_t embed_each(ModelBuilder& m, const Gemma4& t, const EachLayer& each,
 Gemma4Context gemma4_context(ModelBuilder& m, const Gemma4& t, bool sees) {
   Gemma4Context context;
   context.kind = m.options().attention;
+  const bool of_images = (sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa;
   const std::int64_t dim = sees ? t.wide_head_dim : t.head_dim;
   context.shape = {.heads = t.heads,
                    .kv_heads = sees ? t.wide_kv_heads : t.kv_heads,
                    .head_dim = dim,
                    .dropout = t.dropout,
                    .window = sees ? 0 : t.window,
-                   .mask = share_causal_mask(m, context.kind)};
+                   .mask = sees || of_images ? share_causal_mask(m, context.kind)
+                                             : share_window_mask(m, context.kind, t.window)};
   context.tables = share_rotary(m, dim);
-  if ((sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa) {
+  if (of_images) {
     context.boolean = m.share("image_mask", {1, Scale::scores, 2});
     context.shape.window = 1;
   }

@@ -69,7 +69,8 @@ ValueId fused(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   if (s.window > 0 && !g.fuses() && !g.flash_attn()) {
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;
-    if (s.mask != kNone) g.shared_input(s.mask, {1, Scale::context_square});
+    const Scale square = g.cached() ? Scale::context_square : Scale::square;
+    if (s.mask != kNone) g.shared_input(s.mask, {1, square});
   }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
   if (pads_values(g, given))  // reading the cut result token by token copies it
@@ -169,6 +170,12 @@ Scale score_scale(Scale queries, Scale keys) {
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale) {
   if (m.options().cached && scale == Scale::scores) scale = Scale::context_scores;
   return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
+}
+
+std::int32_t share_window_mask(ModelBuilder& m, AttentionKind kind, std::int64_t window) {
+  if (kind != AttentionKind::sdpa) return share_causal_mask(m, kind);
+  const bool takes_window = m.options().kernels == KernelSet::megatron || m.options().flash_attn;
+  return takes_window ? kNone : m.share_window_mask(window);
 }
 
 void name_locals(Graph& g, ValueId x, ValueId q, ValueId k, ValueId v, ValueId out) {
