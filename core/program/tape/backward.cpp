@@ -411,7 +411,9 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     p_.storages.unref(factor);
     give_from(op, k, product);
   } else {
-    give_from(op, k, p_.gradients.allocate_like(in, p_.view.read_type(op, k)));
+    const StorageId gradient = p_.gradients.allocate_like(in, p_.view.read_type(op, k));
+    sum_repeated(p_, op);
+    give_from(op, k, gradient);
   }
 }
 
