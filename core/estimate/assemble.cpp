@@ -17,23 +17,24 @@ std::int64_t managed_on_gpu(const Plan& plan, const Program& program, std::int64
   return std::clamp<std::int64_t>(room, 0, program.managed);
 }
 
-/// Weights that transformers loads on the GPU, those that it quantizes or divides, are cut off one
-/// block, which it asks for before (modeling_utils.py, caching_allocator_warmup); others are built,
-/// or moved there, one by one. Where Dynamo cuts a model's graph it is not followed which blocks
-/// what crosses the cuts lies in.
-bool places_one_by_one(const Plan& plan) {
+/// Where Dynamo cuts a model's graph it is not followed which blocks what crosses the cuts lies in,
+/// nor where loading a divided model puts its weights.
+bool follows_blocks(const Plan& plan) {
   const FrameworkTraits& traits = traits_of(plan);
   return traits.places_states && plan.parallel.tensor == 1 &&
-         quantization_of(plan.workload) == Quantization::none &&
          !(plan.compile && traits.graph_bytes(plan) > 0);
 }
 
-/// What is not split off a block counts as allocated.
-void add_rests(Estimate& e, const ReservedProfile& blocks) {
+/// What is not split off a block counts as allocated. Weights that transformers quantizes are cut
+/// off one block, which it asks for before (modeling_utils.py, caching_allocator_warmup): what that
+/// leaves depends on the order of all their parts, which load_packed_model does not follow.
+void add_rests(Estimate& e, const Plan& plan, const ReservedProfile& blocks) {
+  const bool cut = quantization_of(plan.workload) != Quantization::none;
+  const std::int64_t unknown = cut ? blocks.built_rests : 0;
   std::int64_t most = 0;
   for (std::size_t phase = 0; phase < kPhaseCount; ++phase) {
-    e.phases[phase].peak += blocks.rests[phase].peak;
-    e.phases[phase].end += blocks.rests[phase].end;
+    e.phases[phase].peak += std::max<std::int64_t>(blocks.rests[phase].peak - unknown, 0);
+    e.phases[phase].end += std::max<std::int64_t>(blocks.rests[phase].end - unknown, 0);
     most = std::max(most, e.phases[phase].peak);
   }
   e.allocated = {most, most};
@@ -74,16 +75,16 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;
     e.allocated = {blocks.allocated, blocks.allocated};
-  } else if (runs != nullptr && !program.one_block && places_one_by_one(plan)) {
-    add_rests(e, runs->spare());
+  } else if (runs != nullptr && !program.one_block && follows_blocks(plan)) {
+    add_rests(e, plan, runs->spare());
   }
   if (program.replays_graphs) {
     const Program beside = without_graph_pool(program);
     const MemoryProfile counted = simulate_memory(beside);
     e.phases = counted.phases;
     e.allocated = {counted.peak, counted.peak};
-    if (runs != nullptr && places_one_by_one(plan))
-      add_rests(e, simulate_reserved(beside, {}, nullptr));
+    if (runs != nullptr && follows_blocks(plan))
+      add_rests(e, plan, simulate_reserved(beside, {}, nullptr));
   }
   if (traits_of(plan).has_zero && plan.trainer->engine_steps_in_backward)
     take_step_into_backward(e);

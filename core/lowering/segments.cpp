@@ -163,13 +163,22 @@ DType type_of(const Shared& shared, const Regime& regime, bool one_graph) {
   return shared.f32 ? DType::f32 : regime.params;
 }
 
+/// Bytes of one. A compiled model makes its masks itself (causal_mask_bytes).
+std::int64_t size_of_shared(const Shared& shared, const Plan& plan, const Regime& regime,
+                            const Sizes& sizes, bool one_graph) {
+  const std::int64_t numel = elements(shared.extent, sizes);
+  if (shared.mask_from == 0) return checked_mul(numel, size_of(type_of(shared, regime, one_graph)));
+  const bool made = !plan.compiles_whole() && sizes.sequence >= shared.mask_from;
+  return made ? checked_mul(numel, size_of(DType::b1)) : 0;
+}
+
 /// Bytes of shared tensors and of their gradients.
-void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, bool one_graph,
+void size_shared(const Model& model, const Plan& plan, const Regime& regime, bool one_graph,
                  ModelRun& run) {
+  const Sizes sizes = sizes_of(plan, model);
   for (const Shared& shared : model.shared) {
-    const std::int64_t bytes = round_up(
-        checked_mul(elements(shared.extent, sizes), size_of(type_of(shared, regime, one_graph))),
-        kAllocationUnit);
+    const std::int64_t bytes =
+        round_up(size_of_shared(shared, plan, regime, sizes, one_graph), kAllocationUnit);
     const std::int64_t output =
         run.segments[static_cast<std::size_t>(shared.maker)].forward.output_bytes;
     run.shared_bytes.push_back(shared.is_output ? 0 : bytes);
@@ -282,7 +291,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   if (one_graph) scatter_in_first_block(model, plan, regime, first, cuts.segments[0], run);
   keep_named_input(plan, run);
   fill_tables(run);
-  size_shared(model, regime, sizes_of(plan, model), whole, run);
+  size_shared(model, plan, regime, whole, run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.records_graphs()) run.pool = Stream::graphs;

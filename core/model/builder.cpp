@@ -478,16 +478,17 @@ std::int32_t ModelBuilder::share_trained(std::string_view name, Extent extent) {
 }
 
 std::int32_t ModelBuilder::share_window_mask(std::int64_t window) {
-  const std::int32_t index = share("window_mask", {1, Scale::context_square});
+  const Scale scale = options_.cached ? Scale::context_square : Scale::square;
+  const std::int32_t index = share("window_mask", {1, scale});
   model_.shared[static_cast<std::size_t>(index)].mask_from = window;
   return index;
 }
 
-std::int32_t ModelBuilder::share_output(std::string_view name, Extent extent) {
+std::int32_t ModelBuilder::share_output(std::string_view name, Extent extent, bool passes_on) {
   const std::int32_t index = share(name, extent);
   Shared& shared = model_.shared[static_cast<std::size_t>(index)];
-  shared.needs_grad = true;
-  shared.is_output = true;
+  shared.needs_grad = shared.is_output = true;
+  shared.passes_on = passes_on;
   return index;
 }
 

@@ -156,10 +156,11 @@ class ModelBuilder {
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);
   /// The same of a tensor that trains: what reads it makes a gradient of it.
   std::int32_t share_trained(std::string_view name, Extent extent);
-  /// A boolean mask for generation, made where the context reaches `window`.
+  /// A boolean mask, made where the sequence, or in generation the context, reaches `window`.
   std::int32_t share_window_mask(std::int64_t window);
   /// The current segment's own output, for use by later segments (cross attention).
-  std::int32_t share_output(std::string_view name, Extent extent);
+  /// `passes_on`: Shared::passes_on.
+  std::int32_t share_output(std::string_view name, Extent extent, bool passes_on = false);
 
   Model build();
 

@@ -194,6 +194,8 @@ struct Op {
   bool detached = false;
   /// Its result needs one, whatever it is made from (Tensor.requires_grad_()).
   bool asked = false;
+  /// scalar: the module of the embeddings that it reads returns it in their place.
+  bool scales_rows = false;
   /// view: a slice of its own (x[..., :n]), whose backward pass makes zeros as large as what it is
   /// taken from (SliceBackward0); parts of one split share one such tensor.
   bool cuts = false;

@@ -108,6 +108,7 @@ ReservedProfile BlockRun::profile() const {
   profile.allocated = allocator_.peak_allocated();
   profile.requested = peak_requested_;
   profile.rests = rests_;
+  profile.built_rests = built_rests_;
   profile.phases = phases_;
   profile.retries = allocator_.retries();
   profile.steps = step_;
@@ -324,6 +325,7 @@ void BlockRun::begin_step() {
   clocks_ = StreamClocks(script_->rules);
   for (Marks& marks : marks_)
     for (Marks::Mark& mark : marks.list) mark.at = 0;
+  if (step_ == 0) built_rests_ = allocator_.allocated() - requested_;
   if (step_++ == 0 && !script_->keeps_build_cache) allocator_.empty_cache();
   phases_ = {};
   rests_ = {};

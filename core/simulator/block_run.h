@@ -24,6 +24,7 @@ struct ReservedProfile {
   /// Of the last step: what blocks have beyond what was asked for, rests of segments that are too
   /// small to be split off. Where a phase asked for the most, and at its end.
   std::array<PhaseBytes, kPhaseCount> rests;
+  std::int64_t built_rests = 0;  ///< of them those that were there when the model was built
   std::array<PhaseBytes, kPhaseCount> phases;  ///< of the last step, in blocks
   std::int64_t retries = 0;                    ///< times that cached segments had to be given back
   std::int64_t steps = 0;                      ///< until the steady state, or until memory ran out
@@ -140,6 +141,7 @@ class BlockRun {
   std::int64_t requested_ = 0, peak_requested_ = 0;
   std::array<std::int64_t, kPhaseCount> most_requested_{};
   std::array<PhaseBytes, kPhaseCount> rests_{};
+  std::int64_t built_rests_ = 0;
   bool failed_ = false, done_ = false;
   std::vector<Place> before_;  ///< what was alive before this step
   std::int64_t peak_before_ = 0, held_before_ = 0, retries_before_ = 0;

@@ -75,6 +75,18 @@ TEST(EagerSteps, HeadsOfEncodersAreAdapted) {
     EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
 }
 
+/// So do they with a mask, in fp32 where autocast leaves the mask in that.
+TEST(EagerSteps, MaskedScoresOutliveTheSoftmax) {
+  EXPECT_LT(worst_error(step_of("bloom-4-layers-nf4-checkpointed")), 0.002);
+}
+
+/// A policy's list of products has none of bitsandbytes' operators.
+TEST(EagerSteps, PoliciesKeepNoProductsInFourBits) {
+  for (const char* name :
+       {"qwen3-4-layers-nf4-selective-op", "distilroberta-3-layers-nf4-selective-op"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
 /// Frozen embeddings that are told to need a gradient: the norm behind them keeps its input.
 TEST(EagerSteps, NormsBehindToldEmbeddingsKeepTheirInput) {
   for (const char* name : {"roberta-4-layers-selective-op-lora", "distilbert-4-layers-dora-every2",
@@ -106,6 +118,41 @@ TEST(EagerSteps, FrozenConvolutionsKeepTheirInput) {
 /// Falcon's linears multiply by a view of their weight, whose copies autocast does not cache.
 TEST(EagerSteps, ViewsOfWeightsAreNotCached) {
   EXPECT_LT(worst_error(step_of("falcon-rw-3-layers-autocast-checkpointed")), 0.003);
+}
+
+/// Falcon's biases are added behind the product: their gradients are summed before it is undone.
+TEST(EagerSteps, AddedBiasesAreSummedBeforeTheProduct) {
+  EXPECT_LT(worst_error(step_of("falcon-rw-checkpointed")), 0.002);
+}
+
+/// Gemma's embeddings scale what they look up themselves: a hook on them tells what they return to
+/// need a gradient, and the rows of the table go.
+TEST(EagerSteps, ScaledEmbeddingsAreToldAsTheirModuleReturnsThem) {
+  EXPECT_LT(worst_error(step_of("gemma-2b-4-layers-liger-fp4-checkpointed")), 0.002);
+}
+
+/// bitsandbytes' linears have a name for their input in the type of the product until they return,
+/// and cast their biases to it.
+TEST(EagerSteps, LinearsInFourBitsNameWhatTheyCast) {
+  EXPECT_LT(worst_error(step_of("phi-4-mini-4-layers-liger-nf4-checkpointed")), 0.002);
+  EXPECT_LT(worst_error(step_of("phi-2-4-layers-dora-nf4")), 0.002);
+}
+
+/// Sliding layers are given a boolean mask, which the model's forward holds, and checkpoints too.
+TEST(EagerSteps, SlidingLayersShareABooleanMask) {
+  for (const char* name :
+       {"mistral-3-layers-liger-autocast-nf4", "gemma-3-270m-4-layers-liger-every3"})
+    EXPECT_LT(worst_error(step_of(name)), 0.002) << name;
+}
+
+/// T5's position biases are a name of the stack's forward.
+TEST(EagerSteps, PositionBiasesGoWithTheirStack) {
+  EXPECT_LT(worst_error(step_of("t5-base-3-layers-autocast")), 0.002);
+}
+
+/// What steps do not split off blocks counts beside weights in four bits too.
+TEST(EagerSteps, RestsOfBlocksCountBesidePackedWeights) {
+  EXPECT_LT(worst_error(step_of("qwen3-4b-4-layers-nf4")), 0.002);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ ValueId places_of(Graph& g, const BartDescription& d, const Side& s, std::int64_
 }
 
 void embed(Graph& g, const Side& s, ValueId places, Scale scale) {
-  const ValueId scaled = g.map(OpKind::scalar, apply(g, s.tokens, scale));
+  const ValueId scaled = apply_scaled(g, s.tokens, scale);
   const ValueId sum = g.map(OpKind::add, scaled, places);
   const ValueId normal = s.embedding_norm ? layer_norm(g, *s.embedding_norm, sum) : sum;
   const ValueId out = dropout(g, normal, s.dropout);

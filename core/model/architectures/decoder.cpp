@@ -289,8 +289,10 @@ std::vector<WindowRun> runs_of(const DecoderDescription& d, std::int64_t apart) 
 void add_embedding(ModelBuilder& m, const DecoderDescription& d, const EmbeddingModule& words,
                    const EmbeddingModule& places) {
   Graph& e = m.begin_segment("embedding");
-  ValueId tokens = apply(e, words, Scale::tokens);
-  if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
+  const bool in_module = d.embedding_scale == EmbeddingScale::in_module;
+  ValueId tokens =
+      in_module ? apply_scaled(e, words, Scale::tokens) : apply(e, words, Scale::tokens);
+  if (d.embedding_scale == EmbeddingScale::in_model) tokens = e.map(OpKind::scalar, tokens);
   e.name_in_model(tokens);
   if (d.learned_positions) {
     const ValueId position = apply(e, places, Scale::sequence);
@@ -397,18 +399,16 @@ LayerContexts share_contexts(ModelBuilder& m, const DecoderDescription& d,
     return std::any_of(runs.begin(), runs.end(),
                        [&](const WindowRun& run) { return run.sliding == sliding; });
   };
+  const bool of_images = options.masked && options.attention == AttentionKind::sdpa;
   LayerContext full{.kind = options.attention};
   if (has(false)) full = {options.attention, 0, share_tables(), share_causal_mask(m, full.kind)};
   LayerContext sliding = full;
   sliding.window = d.window;
   if (has(true)) {
     if (d.tables_by_window || !has(false)) sliding.tables = share_tables();
-    const bool boolean = options.cached && options.attention == AttentionKind::sdpa;
-    sliding.mask =
-        boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
+    sliding.mask = of_images ? kNone : share_window_mask(m, options.attention, d.window);
   }
-  if (options.masked && options.attention == AttentionKind::sdpa)
-    full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
+  if (of_images) full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
   return {full, sliding};
 }
 

@@ -50,6 +50,13 @@ enum class RotaryKind : std::uint8_t {
 
 enum class MlpKind : std::uint8_t { gated, fused_gated, plain };
 
+/// Who multiplies what the embeddings look up by a number.
+enum class EmbeddingScale : std::uint8_t {
+  none,
+  in_module,  ///< their own module (Gemma)
+  in_model,   ///< the forward that calls it (Granite)
+};
+
 struct DecoderDescription {
   std::int64_t hidden = 0, ffn = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
   std::int64_t max_positions = 0;
@@ -94,7 +101,7 @@ struct DecoderDescription {
   bool scales_residuals = false;  ///< what a sublayer adds is multiplied by a number (Granite)
 
   // Around the layers.
-  bool scaled_embedding = false;
+  EmbeddingScale embedding_scale = EmbeddingScale::none;
   double embedding_dropout = 0;
   bool learned_positions = false;  ///< a table of max_positions rows is added
   std::string_view final_norm = "norm";

@@ -18,7 +18,7 @@ Model build_gemma(const ModelConfig& config, const BuildOptions& options) {
                                                .activation = "gelu_pytorch_tanh"});
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
   d.norm = NormKind::gemma;
-  d.scaled_embedding = true;
+  d.embedding_scale = EmbeddingScale::in_module;
   return build_decoder(d, options);
 }
 

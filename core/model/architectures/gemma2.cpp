@@ -23,7 +23,7 @@ Model build_gemma2(const ModelConfig& config, const BuildOptions& options) {
              {NormPlace::after_attention, "post_attention_layernorm"},
              {NormPlace::before_mlp, "pre_feedforward_layernorm"},
              {NormPlace::after_mlp, "post_feedforward_layernorm"}};
-  d.scaled_embedding = true;
+  d.embedding_scale = EmbeddingScale::in_module;
   // An explicit null means no cap.
   const auto capped = [&](const char* key) {
     return !config.has(key) || config.number(key, 0) > 0;

@@ -26,7 +26,7 @@ Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options) 
              {NormPlace::after_mlp, "post_feedforward_layernorm"}};
   d.query_key_norm = QueryKeyNorm::each_head;
   d.query_key_kind = NormKind::gemma;
-  d.scaled_embedding = true;
+  d.embedding_scale = EmbeddingScale::in_module;
   if (config.number("final_logit_softcapping", 0) > 0) d.logits = LogitMap::softcap;
   d.window = config.nullable_count("sliding_window", 4096).value_or(0);
   const std::int64_t pattern = config.count({"sliding_window_pattern"}, 6);

@@ -25,7 +25,7 @@ ValueId looked_up_too(Graph& g, const Gemma3nVocabulary& v, ValueId tokens) {
 std::int32_t embed(ModelBuilder& m, const Gemma3n& t, const EmbeddingModule& words,
                    const std::vector<Gemma3nVocabulary>& further) {
   Graph& g = m.begin_segment("embedding");
-  ValueId tokens = g.map(OpKind::scalar, apply(g, words, Scale::tokens));
+  ValueId tokens = apply_scaled(g, words, Scale::tokens);
   for (const Gemma3nVocabulary& v : further) tokens = looked_up_too(g, v, tokens);
   g.set_output(tokens);
   return m.share_output("token embeddings", {t.hidden, Scale::tokens});
@@ -39,7 +39,7 @@ std::int32_t embed_each(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModu
   const Extent width{modules.each_words.width, Scale::tokens};
   // Of the whole network: a copy of the tokens, with zero for those of other vocabularies.
   const Extent indices{checked ? 1 : 0, Scale::tokens};
-  const ValueId own = g.map(OpKind::scalar, apply(g, modules.each_words, Scale::tokens, indices));
+  const ValueId own = apply_scaled(g, modules.each_words, Scale::tokens, indices);
   const ValueId x = g.shared_input(tokens, {t.hidden, Scale::tokens});
   Op scaled{OpKind::scalar, {apply(g, modules.each_projection, x), kNone, kNone}};
   scaled.in_place = InPlace::whole;
@@ -115,7 +115,8 @@ Gemma3nContext context_of(ModelBuilder& m, const Gemma3n& t, bool sees, std::int
                    .head_dim = t.head_dim,
                    .dropout = t.dropout,
                    .window = sees ? 0 : t.window,
-                   .mask = share_causal_mask(m, context.kind)};
+                   .mask = sees ? share_causal_mask(m, context.kind)
+                                : share_window_mask(m, context.kind, t.window)};
   context.tables = share_rotary(m, t.head_dim);
   context.each = each;
   return context;

@@ -244,8 +244,8 @@ std::int32_t embed_each(ModelBuilder& m, const Gemma4& t, const EachLayer& each,
                         const EmbeddingModule& words) {
   if (t.each == 0) return kNone;
   Graph& g = m.begin_segment("embeddings of layers");
-  const ValueId own = g.map(OpKind::scalar, apply(g, each.words, Scale::tokens));
-  const ValueId tokens = g.map(OpKind::scalar, apply(g, words, Scale::tokens));
+  const ValueId own = apply_scaled(g, each.words, Scale::tokens);
+  const ValueId tokens = apply_scaled(g, words, Scale::tokens);
   const ValueId projected = g.map(OpKind::scalar, apply(g, each.projection, tokens));
   const ValueId sum = g.map(OpKind::add, gemma4_norm(g, each.norm, projected), own);
   g.set_output(g.map(OpKind::scalar, sum));
@@ -256,15 +256,17 @@ std::int32_t embed_each(ModelBuilder& m, const Gemma4& t, const EachLayer& each,
 Gemma4Context gemma4_context(ModelBuilder& m, const Gemma4& t, bool sees) {
   Gemma4Context context;
   context.kind = m.options().attention;
+  const bool of_images = (sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa;
   const std::int64_t dim = sees ? t.wide_head_dim : t.head_dim;
   context.shape = {.heads = t.heads,
                    .kv_heads = sees ? t.wide_kv_heads : t.kv_heads,
                    .head_dim = dim,
                    .dropout = t.dropout,
                    .window = sees ? 0 : t.window,
-                   .mask = share_causal_mask(m, context.kind)};
+                   .mask = sees || of_images ? share_causal_mask(m, context.kind)
+                                             : share_window_mask(m, context.kind, t.window)};
   context.tables = share_rotary(m, dim);
-  if ((sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa) {
+  if (of_images) {
     context.boolean = m.share("image_mask", {1, Scale::scores, 2});
     context.shape.window = 1;
   }
@@ -340,7 +342,7 @@ Model build_gemma4_layers(const ModelConfig& c, const BuildOptions& options, boo
   Graph& e = m.begin_segment("embedding");
   // Within the 12B places of images and sounds are looked up as padding: indices made of the input.
   const Extent made = unified && options.inside ? Extent{1, Scale::tokens} : Extent{};
-  e.set_output(e.map(OpKind::scalar, apply(e, words, Scale::tokens, made)));
+  e.set_output(apply_scaled(e, words, Scale::tokens, made));
   std::array<Gemma4Context, 2> contexts{gemma4_context(m, t, false), gemma4_context(m, t, true)};
   const bool borrowed =
       std::any_of(t.kinds.begin(), t.kinds.end(), [](int kind) { return (kind & kBorrows) != 0; });

@@ -9,7 +9,7 @@ Model build_granitemoe(const ModelConfig& config, const BuildOptions& options) {
       config,
       {.hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32, .vocab = 32000, .positions = 2048});
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
-  d.scaled_embedding = true;
+  d.embedding_scale = EmbeddingScale::in_model;
   d.scales_residuals = true;
   d.logits = LogitMap::scale;
   d.mlp_after_norms = true;

@@ -213,6 +213,7 @@ Model build_llama4_text(const ModelConfig& c, const BuildOptions& options) {
   straight.shape.mask = share_causal_mask(m, options.attention);
   Llama4Context turned = straight;
   turned.shape.window = t.chunk;
+  if (t.chunk > 0) turned.shape.mask = share_window_mask(m, options.attention, t.chunk);
   turned.table = m.share("complex positions", {t.shape.head_dim, Scale::sequence}, true);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const bool mixes = (runs[i].kind & kMixes) != 0, turns = (runs[i].kind & kTurns) != 0;

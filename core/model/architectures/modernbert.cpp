@@ -196,7 +196,7 @@ Model build_modernbert(const ModelConfig& c, const BuildOptions& options) {
   const std::int64_t head_dim = s.hidden / s.heads;
   const ModernContext full{options.attention, share_rotary(m, head_dim)};
   const ModernContext sliding{options.attention, share_rotary(m, head_dim),
-                              share_causal_mask(m, options.attention), b.window};
+                              share_window_mask(m, options.attention, b.window), b.window};
   for (std::size_t i = 0; i < runs.size(); ++i)
     modern_layer(m.begin_segment("layers", runs[i].count, true), b, layers[i],
                  (runs[i].kind & kSliding) != 0 ? sliding : full);

@@ -207,7 +207,8 @@ void stack(ModelBuilder& m, const T5& t, const Stack& s, const EmbeddingModule& 
   lookup.weight = s.first.bias.weight;
   lookup.side = {1, biases.self.scale};  // the bucket of every pair of positions
   p.set_output(p.op(lookup, {t.heads, biases.self.scale}));
-  biases.self.shared = m.share_output(side + " position bias", {t.heads, biases.self.scale});
+  // A name of the stack's forward, which returns without it.
+  biases.self.shared = m.share_output(side + " position bias", {t.heads, biases.self.scale}, true);
   // Cross attention has no relative positions: zeros, made once.
   if (biases.encoded != kNone)
     biases.cross.shared = m.share("cross position bias", {t.heads, biases.cross.scale});

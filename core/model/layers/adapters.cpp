@@ -106,8 +106,13 @@ ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
   const ValueId s = g.map(OpKind::mul, g.op(magnitude, {m.out, Scale::one}), w.lengths);
   const ValueId low = times_b(g, m, times_a(g, m, taken, false), false);
   ValueId base = y;
-  if (m.bias != kNone)
-    base = g.map(OpKind::add, y, g.view(weight_as_tensor(g, m.module, m.bias, m.out), out));
+  if (m.bias != kNone) {
+    ValueId bias = weight_as_tensor(g, m.module, m.bias, m.out);
+    // bitsandbytes' Linear4bit has cast its own to the type of products, which `y` has too, or fp32
+    // (nn/modules.py 0.50, forward).
+    if (m.widened) bias = constant(g, OpKind::to_like, bias, y, m.out);
+    base = g.map(OpKind::add, y, g.view(bias, out));
+  }
   if (taken != x) {
     Op op{OpKind::matmul, {taken, w.weight, kNone}};
     op.work = {checked_mul(in.per, m.out), in.scale};

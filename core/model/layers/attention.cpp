@@ -69,7 +69,8 @@ ValueId fused(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   if (s.window > 0 && !g.fuses() && !g.flash_attn()) {
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;
-    if (s.mask != kNone) g.shared_input(s.mask, {1, Scale::context_square});
+    const Scale square = g.cached() ? Scale::context_square : Scale::square;
+    if (s.mask != kNone) g.shared_input(s.mask, {1, square});
   }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
   if (pads_values(g, given))  // reading the cut result token by token copies it
@@ -96,15 +97,16 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
     q = g.map(OpKind::to_f32, q);
     k = g.map(OpKind::to_f32, k);
   }
-  const ValueId queries = batched(g, s, q, s.heads);
-  Op product{OpKind::matmul, {queries, batched(g, s, k, s.kv_heads), kNone}};
+  const ValueId queries = batched(g, s, q, s.heads), keys = batched(g, s, k, s.kv_heads);
+  Op product{OpKind::matmul, {queries, keys, kNone}};
   product.work = each_pair(s, s.heads * s.head_dim);
   ValueId scores = g.map(OpKind::scalar, g.op(product, extent));
   if (s.softcap) {
     const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, scores));
     scores = g.map(OpKind::scalar, squashed);
   }
-  if (s.names_scores) g.name(scores);
+  if (s.names_scores)
+    for (const ValueId local : {queries, keys, scores}) g.name(local);
   if (bias != kNone) return g.map(OpKind::add, scores, bias);
   if (s.mask == kNone) return g.map(OpKind::scalar, scores);
   return g.map(OpKind::add, scores, g.shared_input(s.mask, {1, extent.scale}));
@@ -138,7 +140,7 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
-  g.hold(masked, narrow);  // of one name
+  s.names_scores ? g.name(masked) : g.hold(masked, narrow);  // else of one name
   const ValueId probabilities = dropout(g, narrow, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
@@ -169,6 +171,12 @@ Scale score_scale(Scale queries, Scale keys) {
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale) {
   if (m.options().cached && scale == Scale::scores) scale = Scale::context_scores;
   return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
+}
+
+std::int32_t share_window_mask(ModelBuilder& m, AttentionKind kind, std::int64_t window) {
+  if (kind != AttentionKind::sdpa) return share_causal_mask(m, kind);
+  const bool takes_window = m.options().kernels == KernelSet::megatron || m.options().flash_attn;
+  return takes_window ? kNone : m.share_window_mask(window);
 }
 
 void name_locals(Graph& g, ValueId x, ValueId q, ValueId k, ValueId v, ValueId out) {

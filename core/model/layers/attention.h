@@ -23,10 +23,12 @@ struct AttentionShape {
   bool one_by_one = false;    ///< images attend in calls of their own: no batch to fold heads into
   bool one_sequence = false;  ///< all images are one sequence, and a mask keeps them apart
   // How the class writes its eager attention.
-  bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
-  bool scores_f32 = false;    ///< q and k are cast to fp32 before their product
-  bool softcap = false;       ///< tanh(scores / cap)·cap
-  bool names_scores = false;  ///< scores without a mask have a name until the module returns
+  bool softmax_f32 = true;  ///< softmax(dtype=float32), then back; false: in the scores' dtype
+  bool scores_f32 = false;  ///< q and k are cast to fp32 before their product
+  bool softcap = false;     ///< tanh(scores / cap)·cap
+  /// Queries and keys as the product reads them, scores without a mask and with it have a name each
+  /// until the module returns.
+  bool names_scores = false;
   /// Its block returns the probabilities beside the result (Graph::return_beside).
   bool returns_weights = false;
   std::int32_t mask = kNone;  ///< in Model::shared: the additive mask [b, 1, s, s]
@@ -34,6 +36,12 @@ struct AttentionShape {
 
 /// The additive causal mask that eager attention is given; sdpa runs without one (kNone).
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale = Scale::scores);
+
+/// The same for layers that see `window` tokens: fused attention is given a boolean one, which the
+/// model's forward makes for all of them (transformers 5.17, masking_utils.py, sdpa_mask), and each
+/// call makes an additive one of it. The kernels of Transformer Engine and of flash-attn take the
+/// window itself.
+std::int32_t share_window_mask(ModelBuilder& m, AttentionKind kind, std::int64_t window);
 
 /// The names that a module's forward has for what it attends with, until it has made `out`. Those
 /// of keys and values a cache binds anew.

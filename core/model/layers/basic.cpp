@@ -13,6 +13,13 @@ ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices) {
   return m.lora ? add_embedding_adapters(g, m, y) : y;
 }
 
+ValueId apply_scaled(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices) {
+  const ValueId rows = apply(g, m, scale, indices);
+  Op op{OpKind::scalar, {rows, kNone, kNone}};
+  op.scales_rows = true;
+  return g.op(op, g.value(rows).extent);
+}
+
 ValueId apply(Graph& g, const LinearModule& m, ValueId taken) {
   const ValueId x = m.rotation ? rotated(g, *m.rotation, m.in, taken) : taken;
   // A linear over heads or experts sees several rows per unit of scale: rows = per / in.

@@ -9,6 +9,10 @@ namespace shardplan {
 /// of the model but made of it, and kept.
 ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices = {});
 
+/// The same of a module that multiplies what it looks up (transformers'
+/// GemmaTextScaledWordEmbedding).
+ValueId apply_scaled(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices = {});
+
 /// x·Wᵀ + b, and what adapters add where the module carries them.
 ValueId apply(Graph& g, const LinearModule& m, ValueId x);
 

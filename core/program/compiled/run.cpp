@@ -51,7 +51,7 @@ void CompiledRun::run() {
                         Category::activations, options_.pool);
   // A cast of what is returned may be made again; the thing itself is there.
   const NodeId as_made = trace_.widened ? kNone : trace_.returned;
-  const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
+  const std::vector<bool> tags = tape::kept_results(view_.model(), view_.graph(), options_);
   kept_ = mode_ != TapeMode::keep ? flags()
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made, chain_)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);

@@ -58,7 +58,7 @@ void BackwardPass::begin() {
 void BackwardPass::step(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   // Embeddings that were told to need a gradient are a leaf, which has no node.
-  const bool leaf = op.kind == OpKind::embedding && !p_.view.needs_grad(op);
+  const bool leaf = !p_.view.needs_grad(op);
   const bool runs = p_.view.state(op.out).needs_grad && !leaf && p_.gradients.has(op.out);
   const TiledPart* part = runs ? tiled_part_ending(p_.tiles, i + 1) : nullptr;
   if (part != nullptr) {
@@ -411,7 +411,9 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     p_.storages.unref(factor);
     give_from(op, k, product);
   } else {
-    give_from(op, k, p_.gradients.allocate_like(in, p_.view.read_type(op, k)));
+    const StorageId gradient = p_.gradients.allocate_like(in, p_.view.read_type(op, k));
+    sum_repeated(p_, op);
+    give_from(op, k, gradient);
   }
 }
 

@@ -18,8 +18,8 @@ inline bool stops_early(const TapeOptions& options) {
 
 /// Operations whose results a checkpoint keeps from the forward pass to the recomputation. Of
 /// products without a bias each n-th is left out (torchtitan/distributed/activation_checkpoint.py,
-/// SelectiveAC). Empty: of none.
-std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options);
+/// SelectiveAC), and so are those of bitsandbytes, whose operators are its own. Empty: of none.
+std::vector<bool> kept_results(const Model& model, const Graph& graph, const TapeOptions& options);
 
 /// Whether something else stands for the input between the passes.
 bool replaces_input(const Graph& graph, TapeMode mode, const TapeOptions& options);

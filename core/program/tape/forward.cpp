@@ -1,6 +1,7 @@
 #include "program/tape/forward.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "program/op_rules.h"
 #include "program/tape/adapted_experts.h"
@@ -43,11 +44,15 @@ std::int32_t views_beside(OpKind kind) {
   }
 }
 
-/// Of words; positions come after them.
-const Op* first_embedding(const Graph& graph) {
-  const auto found = std::find_if(graph.ops().begin(), graph.ops().end(),
+/// What returns the embeddings of words; positions come after them.
+const Op* words_module(const Graph& graph) {
+  const std::vector<Op>& ops = graph.ops();
+  const auto table = std::find_if(ops.begin(), ops.end(),
                                   [](const Op& op) { return op.kind == OpKind::embedding; });
-  return found == graph.ops().end() ? nullptr : &*found;
+  if (table == ops.end()) return nullptr;
+  const auto scaled = std::find_if(
+      table, ops.end(), [&](const Op& op) { return op.scales_rows && op.in[0] == table->out; });
+  return scaled == ops.end() ? &*table : &*scaled;
 }
 
 }  // namespace
@@ -78,6 +83,8 @@ void ForwardPass::step(std::size_t i) {
   const TapeWriter::Mark before = p_.writer.mark();
   const std::int32_t saved = p_.saved.times();
   run_operation(i);
+  if (p_.graph().ops()[i].kind == OpKind::to_like)
+    p_.storages.unref(std::exchange(called_with_, kExternal));
   if (!p_.kept_results.empty())
     dispatch_in_python(p_.graph().ops()[i], before, p_.saved.times() - saved);
 }
@@ -190,7 +197,7 @@ void ForwardPass::compute(std::size_t i) {
     out.needs_grad = op.out != p_.graph().output();  // what is made of it has a graph
   }
   if (p_.saved.end() > i) p_.unread.read_until(saves_when_run(p_.view, op) ? i + 1 : i);
-  if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
+  if (op.kind == OpKind::linear) hold_input(op, read.storage[0]);
 
   const bool blocks = attends && op.key_blocks > 1;
   const bool rings = attends && op.exchange.forward == Exchange::ring;
@@ -362,13 +369,15 @@ void ForwardPass::host_reads_lengths() {
 /// Frozen embeddings whose output is told to need a gradient: a leaf, which its accumulator holds
 /// as long as the graph, whatever is made of it (peft, enable_input_require_grads).
 bool ForwardPass::is_told(const Op& op) const {
-  return op.kind == OpKind::embedding && p_.mode == TapeMode::keep && p_.options.output_is_told &&
-         !p_.view.state(op.out).needs_grad && &op == first_embedding(p_.graph());
+  return p_.mode == TapeMode::keep && p_.options.output_is_told &&
+         !p_.view.state(op.out).needs_grad && &op == words_module(p_.graph());
 }
 
-/// MatMul8bitLt keeps its input as an attribute, not as a saved tensor. The chained one belongs to
-/// the caller.
+/// bitsandbytes': Linear4bit has a name for what it multiplies (called_with_). MatMul8bitLt keeps
+/// its input as an attribute, not as a saved tensor; the chained one belongs to the caller.
 void ForwardPass::hold_input(const Op& op, StorageId input) {
+  if (p_.view.parameter(op.weight).widened()) p_.storages.ref(called_with_ = input);
+  if (!p_.view.multiplies_int8(op)) return;
   const bool graph = p_.mode != TapeMode::infer && p_.view.state(op.in[0]).needs_grad;
   if (graph && input != kExternal && p_.storages.of(input).slot != kChainedInputSlot)
     p_.saved.hold(input);

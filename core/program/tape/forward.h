@@ -58,6 +58,9 @@ class ForwardPass {
   Parts& p_;
   std::vector<NameEnd> ends_;
   std::size_t next_end_ = 0;
+  /// bitsandbytes' Linear4bit has a name for its input in the type of the product, until what that
+  /// made is cast back to the input's (nn/modules.py 0.50, forward).
+  StorageId called_with_ = kExternal;
   std::vector<TapeWriter::Mark> starts_;                     ///< by operation
   std::map<ValueId, std::vector<StorageId>> narrow_inputs_;  ///< kept, with TapeOptions::casts_once
 };

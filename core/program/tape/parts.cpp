@@ -8,16 +8,21 @@
 
 namespace shardplan::tape {
 
-std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options) {
+std::vector<bool> kept_results(const Model& model, const Graph& graph, const TapeOptions& options) {
   if (options.kept == KeptResults::none) return {};
+  const auto own_product = [&](const Op& op) {
+    return op.kind == OpKind::linear &&
+           model.parameters[static_cast<std::size_t>(op.weight)].quantized();
+  };
   std::vector<bool> kept;
   kept.reserve(graph.ops().size());
   std::int64_t plain_products = 0;
   for (const Op& op : graph.ops()) {
-    const bool counts =
-        options.kept == KeptResults::most_products && op.kind == OpKind::linear && op.bias == kNone;
+    const bool product = is_product(op.kind) && !own_product(op);
+    const bool counts = options.kept == KeptResults::most_products && product &&
+                        op.kind == OpKind::linear && op.bias == kNone;
     if (counts) ++plain_products;
-    kept.push_back(options.kept != KeptResults::untagged && is_product(op.kind) &&
+    kept.push_back(options.kept != KeptResults::untagged && product &&
                    !(counts && plain_products % options.product_share == 0));
   }
   return kept;
@@ -25,9 +30,10 @@ std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options) {
 
 namespace {
 
-std::vector<bool> left_results(const Graph& graph, TapeMode mode, const TapeOptions& options) {
+std::vector<bool> left_results(const Model& model, const Graph& graph, TapeMode mode,
+                               const TapeOptions& options) {
   const bool checkpointed = mode == TapeMode::discard || mode == TapeMode::redo;
-  return checkpointed ? kept_results(graph, options) : std::vector<bool>{};
+  return checkpointed ? kept_results(model, graph, options) : std::vector<bool>{};
 }
 
 /// Tensors that a checkpoint keeps from the forward pass to the recomputation.
@@ -45,7 +51,7 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
              DType input, TapeMode how, const TapeOptions& surroundings, TapeRun& to)
     : mode(how),
       options(surroundings),
-      kept_results(left_results(segment.graph, how, surroundings)),
+      kept_results(left_results(model, segment.graph, how, surroundings)),
       tiles(tiled_parts(segment.graph, surroundings.tiles)),
       run(to),
       view(model, segment.graph, regime, sizes, input, surroundings.input_needs_grad,

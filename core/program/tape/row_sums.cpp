@@ -49,6 +49,12 @@ void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns) {
   if (bytes > 0) p.storages.unref(p.temporary_bytes(bytes));
 }
 
+void sum_repeated(Parts& p, const Op& op) {
+  if (op.kind != OpKind::view || p.view.extent_of(op.in[0]).scale != Scale::one) return;
+  const std::int64_t columns = elements(p.view.extent_of(op.in[0]), p.view.sizes());
+  sum_rows(p, elements(p.view.extent_of(op.out), p.view.sizes()) / columns, columns);
+}
+
 void sum_segments(Parts& p, const Op& op) {
   constexpr std::int64_t kMostUnsorted = 3072, kRowsOfSegment = 10;
   if (p.graph().fuses()) return;

@@ -16,6 +16,9 @@ std::int64_t row_sum_scratch(std::int64_t rows, std::int64_t columns, std::int64
 /// The gradient of a bias that `rows` rows were given: a sum over them, kept by the caller.
 void sum_rows(Parts& p, std::int64_t rows, std::int64_t columns);
 
+/// The same of a parameter that `op` views as one for each row, as Falcon's biases are added.
+void sum_repeated(Parts& p, const Op& op);
+
 /// Whether `op` multiplies elements and broadcasts its input `k` to do so.
 bool broadcasts_factor(const Parts& p, const Op& op, std::size_t k);
 
