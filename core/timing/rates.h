@@ -154,6 +154,7 @@ struct LinkRates {
   double host_memory = 141e9;   ///< bytes/s that a socket's memory takes of its GPUs' copies
   double contention = 0.1;      ///< slowdown of computation while a collective runs
   double slowdown = 1;          ///< times every collective's time: of a machine, in no calibration
+  double drives = 1;            ///< the same, of copies to and from NVMe
 };
 
 struct TimeRates {
