@@ -29,9 +29,10 @@ std::int64_t padded(double rows) {
 
 /// Rates of kernels that a graph starts one after the other. A training step leaves the GPU pauses
 /// in which its clock recovers, and its products are faster than the same ones back to back
-/// (ProductRates::burst). A pass leaves none.
-TimeRates without_pauses(TimeRates rates) {
+/// (ProductRates::burst). A pass leaves none, and its attention is no kernel of PyTorch's.
+TimeRates rates_of_passes(TimeRates rates) {
   rates.kernels.product.burst = 1;
+  rates.kernels.attention = rates.kernels.engine_forward;
   return rates;
 }
 
@@ -148,7 +149,7 @@ void EnginePassTime::add(const EnginePassTime& pass, double times) {
 ServedNetwork::ServedNetwork(const Model& model, const Plan& plan, const TimeRates& rates)
     : plan_(plan_of_engine(plan)),
       share_(model, plan_),
-      rates_(without_pauses(rates)),
+      rates_(rates_of_passes(rates)),
       peaks_(peaks_of(plan.cluster.gpu, plan.precision.compute)) {}
 
 ModelRun ServedNetwork::run_of(std::int64_t rows, std::int64_t tokens, std::int64_t past) const {

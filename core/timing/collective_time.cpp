@@ -147,7 +147,8 @@ double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates&
     const auto rate = !nvme             ? std::nullopt
                       : event.to_device ? nvme->read_bandwidth
                                         : nvme->write_bandwidth;
-    return bytes * static_cast<double>(cluster.gpus_per_node) / rate.value_or(kOneDrive);
+    return rates.drives * bytes * static_cast<double>(cluster.gpus_per_node) /
+           rate.value_or(kOneDrive);
   }
   return bytes / std::min(cluster.gpu.pcie_bandwidth.value_or(kAssumedPcie) * rates.host,
                           share_of_host_memory(cluster, rates));

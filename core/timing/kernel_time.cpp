@@ -52,11 +52,14 @@ double moved_bytes(const Kernel& a, bool backward) {
   return (2 * kHalf + kFull) * queries + (kFull + kHalf) * queries + shared;
 }
 
+/// The share of the fp32 peak that attention reaches was fitted beside the rows that those of
+/// engines compute beyond a mask's half.
 const AttentionRates& attention_rates(const Kernel& a, bool backward, const KernelRates& rates) {
   if (a.by_rows) return backward ? rates.by_rows_backward : rates.by_rows;
   if (a.masked) return backward ? rates.masked_backward : rates.masked;
-  if (!backward) return rates.attention;
-  return is_engines(a) ? rates.engine_backward : rates.attention_backward;
+  if (is_engines(a)) return backward ? rates.engine_backward : rates.engine_forward;
+  if (backward) return rates.attention_backward;
+  return is_half(a.type) ? rates.attention : rates.engine_forward;
 }
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {

@@ -11,11 +11,12 @@ void slow_host(HostRates& host, double factor) {
 }
 
 TimeRates slowed_down(TimeRates rates, const PartFactors& factors) {
-  const auto factor = [&](StepPart part) { return factors[static_cast<std::size_t>(part)]; };
+  const auto factor = [&](StepPart part) { return factors[index_of(part)]; };
   rates.kernels.slowdown *= factor(StepPart::kernels);
   rates.links.slowdown *= factor(StepPart::links);
   rates.links.host /= factor(StepPart::copies);
   rates.links.host_memory /= factor(StepPart::copies);
+  rates.links.drives *= factor(StepPart::drives);
   slow_host(rates.host, factor(StepPart::host));
   for (double* rate :
        {&rates.host.deepspeed_adam_elements_per_second, &rates.host.torch_adam_elements_per_second,

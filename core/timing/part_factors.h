@@ -12,14 +12,18 @@
 namespace shardplan {
 
 /// What a step waits for. Each can be slower on a machine than its datasheet says, by itself.
-enum class StepPart : std::uint8_t { kernels, host, links, copies, host_optimizer };
-inline constexpr std::size_t kStepParts = 5;
+enum class StepPart : std::uint8_t { kernels, host, links, copies, host_optimizer, drives };
+inline constexpr std::size_t kStepParts = 6;
 inline constexpr std::array<std::string_view, kStepParts> kStepPartNames{
-    "kernels", "host", "links", "copies", "host_optimizer"};
+    "kernels", "host", "links", "copies", "host_optimizer", "drives"};
+
+constexpr std::size_t index_of(StepPart part) {
+  return static_cast<std::size_t>(part);
+}
 
 /// By StepPart; 1: as fitted.
 using PartFactors = std::array<double, kStepParts>;
-inline constexpr PartFactors kAsFitted{1, 1, 1, 1, 1};
+inline constexpr PartFactors kAsFitted{1, 1, 1, 1, 1, 1};
 
 /// Python, launches, hooks and collectives' starts: every time of the host but the optimizers'
 /// rates.

@@ -71,6 +71,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   };
   attention("attention.forward", kernels.attention);
   attention("attention.backward", kernels.attention_backward);
+  attention("attention.engine_forward", kernels.engine_forward);
   attention("attention.engine_backward", kernels.engine_backward);
   attention("attention.flash_forward", kernels.flash);
   attention("attention.flash_backward", kernels.flash_backward);

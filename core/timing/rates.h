@@ -82,7 +82,10 @@ struct KernelRates {
   ProductRates product;
   LibraryProductRates library;
   AttentionRates attention, attention_backward;  ///< cuDNN's kernel
-  AttentionRates engine_backward;  ///< that of our engine, which starts cuDNN's kernels itself
+  /// Of engines: ours, which starts cuDNN's kernels itself, and those that serve: vLLM's prompts
+  /// attend by FlashAttention-3 on Hopper (vllm/v1/attention/backends/flash_attn.py).
+  AttentionRates engine_forward;
+  AttentionRates engine_backward;                                     ///< of ours alone
   AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2
   AttentionRates flash_backward{.peak = 0.35, .half_width = 33, .filled = 32};  ///< the same
   AttentionRates masked{.wide = 1.69},
@@ -151,6 +154,7 @@ struct LinkRates {
   double host_memory = 141e9;   ///< bytes/s that a socket's memory takes of its GPUs' copies
   double contention = 0.1;      ///< slowdown of computation while a collective runs
   double slowdown = 1;          ///< times every collective's time: of a machine, in no calibration
+  double drives = 1;            ///< the same, of copies to and from NVMe
 };
 
 struct TimeRates {

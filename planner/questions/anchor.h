@@ -25,7 +25,10 @@ struct PartSpread {
 };
 
 /// `fitted`: the job's GPUs are of the kind that the calibration was fitted on.
-const PartSpread& part_spread(bool fitted);
+PartSpread part_spread(bool fitted);
+
+/// Of a job's machine: drives whose rates nobody told are any that nodes have.
+PartSpread part_spread(const Job& job, const Calibration& calibration);
 
 /// How the logarithm of a step's time grows with that of each part's: 1 in all, where no part hides
 /// another. By StepPart.

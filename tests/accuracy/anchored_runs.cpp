@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "frameworks/registry.h"
@@ -24,17 +25,46 @@ Json published(const std::string& name) {
   return read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/" + name + ".json");
 }
 
+/// Which records were made on one machine in one sitting: the same commit added them, and their
+/// environments name the same GPU, driver and number of CPUs. A host's pace differs between
+/// sittings as much as within one (docs/explanation/time.md, "One measured step").
+class Sittings {
+ public:
+  Sittings() {
+    const Json provenance = read_json_file(kMeasurements + "provenance.json");
+    for (const auto& [commit, names] : provenance.at("added").items())
+      for (const Json& name : names) added_[name.get<std::string>()] = commit;
+  }
+
+  std::string of(const std::string& file) const {
+    const std::filesystem::path path =
+        std::filesystem::path(file).lexically_relative(kMeasurements);
+    const Json environment = read_json_file(file).at("environment");
+    const auto text = [&](const char* key) {
+      return environment.contains(key) ? environment.at(key).dump() : "unknown";
+    };
+    return added_.at((path.parent_path() / path.stem()).string()).substr(0, 8) + ", " +
+           text("gpu") + ", driver " + text("driver") + ", CPUs " + text("cpus");
+  }
+
+ private:
+  inline static const std::string kMeasurements = SHARDPLAN_SOURCE_DIR "/data/measurements/";
+  std::map<std::string, std::string> added_;
+};
+
 class Collection {
  public:
   explicit Collection(const Calibration& calibration) : calibration_(calibration) {}
 
   void add_records() {
+    const Sittings sittings;
     for (Record& r :
          load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/training"}, hardware()).records) {
       const auto seconds = r.measured[index_of(Figure::step_seconds)];
       if (!seconds || *seconds <= 0) continue;
       const Estimate e = estimate_of(r.job);
-      add({group_of(r.job.plan, e), r.name, std::move(r.job), *seconds});
+      add({group_of(r.job.plan, e) + ", " + sittings.of(r.file), r.name, std::move(r.job),
+           *seconds});
     }
   }
 

@@ -1,5 +1,5 @@
 // Measured steps by kind of job and machine, for judging what one of them says of the others: our
-// records, and those that others printed.
+// records by sitting, and those that others printed.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace shardplan::anchored {
 
 struct MeasuredRun {
-  std::string group;  ///< framework, stage, trainer, offload, GPUs; published: whose, and which
+  std::string group;  ///< framework, stage, trainer, offload, GPUs, sitting; published: whose
   std::string name;
   Job job;
   double measured = 0, predicted = 0;  ///< seconds of a step

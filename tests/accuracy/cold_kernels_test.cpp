@@ -55,6 +55,13 @@ TEST(ColdKernels, OfAttentionsBackwardPassTakeWhatWasMeasured) {
   EXPECT_LT(errors.largest, 0.19);
 }
 
+TEST(ColdKernels, OfAttentionsForwardPassTakeWhatWasMeasured) {
+  const Errors errors = errors_of(attends(KernelKind::attention, false));
+  EXPECT_EQ(errors.rows, 136U);
+  EXPECT_LT(errors.mean, 0.04);
+  EXPECT_LT(errors.largest, 0.19);
+}
+
 TEST(ColdKernels, OfAttentionUnderAMaskTakeWhatWasMeasured) {
   for (const KernelKind kind : {KernelKind::attention, KernelKind::attention_backward}) {
     const Errors errors = errors_of(attends(kind, true));

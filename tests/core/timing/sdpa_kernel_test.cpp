@@ -28,6 +28,23 @@ double seconds(const Kernel& k, const Plan& plan) {
   return timed.front().sequence.busy;
 }
 
+/// Those of engines were not timed with PyTorch's.
+TEST(SdpaKernel, EnginesKernelsHaveRatesOfTheirOwn) {
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = DType::bf16;
+  a.m = a.n = 2048;
+  a.k = 128;
+  a.batch = 64;
+  const GpuPeaks peaks = datasheet_peaks(plan_of_gpu().cluster.gpu, DType::bf16, false);
+  KernelRates rates;
+  const double before = kernel_seconds(a, peaks, rates);
+  rates.engine_forward.peak /= 2;
+  EXPECT_EQ(kernel_seconds(a, peaks, rates), before);
+  a.issue = Issue::library;
+  EXPECT_GT(kernel_seconds(a, peaks, rates), 1.8 * before);
+}
+
 TEST(SdpaKernel, FlashAttentionTakesLongerThanCudnns) {
   Plan plan = plan_of_gpu();
   Kernel a;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -12,10 +13,6 @@
 
 namespace shardplan::anchor_test {
 namespace {
-
-constexpr auto at(StepPart part) {
-  return static_cast<std::size_t>(part);
-}
 
 Job job_of(const Json& framework, const char* cluster, std::int64_t micro_batch = 8) {
   static const HardwareCatalog hardware = load_hardware_catalog();
@@ -32,34 +29,35 @@ double seconds(const Job& job, const Calibration& calibration) {
 }
 
 TEST(ExplainedBy, NothingWhereThePredictionWasRight) {
-  EXPECT_EQ(explained_by(1, {0.5, 0.3, 0.1, 0.1, 0}, part_spread(true)), kAsFitted);
+  EXPECT_EQ(explained_by(1, {0.5, 0.3, 0.1, 0.1, 0, 0}, part_spread(true)), kAsFitted);
 }
 
 TEST(ExplainedBy, NeverMoreThanTheErrorAndMostOfItWherePartsDiffer) {
   for (const double ratio : {0.6, 0.95, 1.3, 2.0})
     for (const bool fitted : {false, true}) {
-      const PartFactors shares{0.6, 0.2, 0.1, 0.05, 0.05};
+      const PartFactors shares{0.6, 0.2, 0.1, 0.05, 0.05, 0};
       const PartFactors factors = explained_by(ratio, shares, part_spread(fitted));
       double explained = 0;
       for (std::size_t p = 0; p < kStepParts; ++p) {
         EXPECT_GE(std::log(factors[p]) * std::log(ratio), 0);
         explained += shares[p] * std::log(factors[p]) / std::log(ratio);
       }
-      EXPECT_GT(explained, 0.1);
+      // Of what lies beyond three deviations, 0.15 here, nothing.
+      EXPECT_GT(explained, 0.1 * std::min(1.0, 0.15 / std::abs(std::log(ratio))));
       EXPECT_LT(explained, 1);
     }
 }
 
 TEST(ExplainedBy, LeavesAPartAloneThatTheStepDoesNotWaitFor) {
-  const PartFactors factors = explained_by(1.5, {1, 0, 0, 0, 0}, part_spread(false));
-  EXPECT_GT(factors[at(StepPart::kernels)], 1.4);
+  const PartFactors factors = explained_by(1.5, {1, 0, 0, 0, 0, 0}, part_spread(false));
+  EXPECT_GT(factors[index_of(StepPart::kernels)], 1.4);
   for (std::size_t p = 1; p < kStepParts; ++p) EXPECT_EQ(factors[p], 1);
 }
 
 TEST(PartShares, FollowWhatTheStepWaitsFor) {
   const Calibration calibration = load_calibration();
   const PartFactors large = part_shares(job_of("single", "1xH200"), calibration);
-  EXPECT_GT(large[at(StepPart::kernels)], 0.9);
+  EXPECT_GT(large[index_of(StepPart::kernels)], 0.9);
   const Json offload{
       {"name", "deepspeed"},
       {"ds_config",
@@ -67,15 +65,28 @@ TEST(PartShares, FollowWhatTheStepWaitsFor) {
         {"optimizer", {{"type", "AdamW"}}},
         {"zero_optimization", {{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}}}}}};
   const PartFactors on_host = part_shares(job_of(offload, "2xH200", 1), calibration);
-  EXPECT_GT(on_host[at(StepPart::host_optimizer)], 0.3);
-  EXPECT_LT(on_host[at(StepPart::kernels)], 0.3);
+  EXPECT_GT(on_host[index_of(StepPart::host_optimizer)], 0.3);
+  EXPECT_LT(on_host[index_of(StepPart::kernels)], 0.3);
+}
+
+TEST(ExplainedByStep, TakesDrivesThatNobodyTimedForTheMachinesOwn) {
+  const Calibration calibration = load_calibration();
+  const Json framework{{"name", "native"}, {"zero_stage", 2}, {"offload_optimizer", "nvme"}};
+  const Job job = job_of(framework, "1xH200");
+  EXPECT_GT(part_shares(job, calibration)[index_of(StepPart::drives)], 0.5);
+  const double own = seconds(job, calibration);
+  const PartFactors untold = explained_by_step(job, calibration, 2 * own);
+  EXPECT_GT(untold[index_of(StepPart::drives)], 1.8);
+  Job told = job;
+  told.plan.cluster.nvme = Nvme{Bytes{std::int64_t{1} << 40}, 5e9, 5e9};
+  EXPECT_LT(explained_by_step(told, calibration, 2 * own)[index_of(StepPart::drives)], 1.5);
 }
 
 TEST(SlowedDown, MakesAStepAsMuchLongerAsItsPartsAre) {
   const Calibration calibration = load_calibration();
   const Job job = job_of("ddp", "4xH200");
   Calibration slower = calibration;
-  slower.time = slowed_down(calibration.time, {2, 2, 2, 2, 2});
+  slower.time = slowed_down(calibration.time, {2, 2, 2, 2, 2, 2});
   EXPECT_NEAR(seconds(job, slower) / seconds(job, calibration), 2, 0.02);
 }
 
