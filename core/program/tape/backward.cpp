@@ -58,7 +58,8 @@ void BackwardPass::begin() {
 void BackwardPass::step(std::size_t i) {
   const Op& op = p_.graph().ops()[i];
   // Embeddings that were told to need a gradient are a leaf, which has no node.
-  const bool leaf = !p_.view.needs_grad(op);
+  const bool looks_up = op.kind == OpKind::embedding || op.scales_rows;
+  const bool leaf = looks_up && !p_.view.needs_grad(op);
   const bool runs = p_.view.state(op.out).needs_grad && !leaf && p_.gradients.has(op.out);
   const TiledPart* part = runs ? tiled_part_ending(p_.tiles, i + 1) : nullptr;
   if (part != nullptr) {

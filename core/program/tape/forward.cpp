@@ -376,7 +376,11 @@ bool ForwardPass::is_told(const Op& op) const {
 /// bitsandbytes': Linear4bit has a name for what it multiplies (called_with_). MatMul8bitLt keeps
 /// its input as an attribute, not as a saved tensor; the chained one belongs to the caller.
 void ForwardPass::hold_input(const Op& op, StorageId input) {
-  if (p_.view.parameter(op.weight).widened()) p_.storages.ref(called_with_ = input);
+  const std::size_t next = p_.place_of(op) + 1;
+  const bool casts_back = next < p_.graph().ops().size() &&
+                          p_.graph().ops()[next].kind == OpKind::to_like &&
+                          p_.graph().ops()[next].in[0] == op.out;
+  if (casts_back && p_.view.parameter(op.weight).widened()) p_.storages.ref(called_with_ = input);
   if (!p_.view.multiplies_int8(op)) return;
   const bool graph = p_.mode != TapeMode::infer && p_.view.state(op.in[0]).needs_grad;
   if (graph && input != kExternal && p_.storages.of(input).slot != kChainedInputSlot)
