@@ -7,9 +7,12 @@
 namespace shardplan {
 
 std::string describe(const PartFactors& factors) {
-  constexpr std::array<std::string_view, kStepParts> kWords{
-      "kernels", "the host", "links between GPUs", "copies to and from the host",
-      "the optimizer on the CPU", "NVMe drives"};
+  constexpr std::array<std::string_view, kStepParts> kWords{"kernels",
+                                                            "the host",
+                                                            "links between GPUs",
+                                                            "copies to and from the host",
+                                                            "the optimizer on the CPU",
+                                                            "NVMe drives"};
   constexpr double kShown = 0.005;  // two decimals would be 1.00
   std::string text;
   for (std::size_t p = 0; p < kStepParts; ++p)

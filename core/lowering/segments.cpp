@@ -246,6 +246,13 @@ bool ends_checkpointed(const Model& model, const Plan& plan, const CheckpointedB
   return !plan.keeps_some_blocks() || which.has(blocks - 1);
 }
 
+std::int64_t held_throughout(const Model& model, const Plan& plan, const Regime& regime,
+                             const compiled::GraphCuts& cuts, const ModelRun& run) {
+  return checked_add(
+      checked_add(causal_mask_bytes(model, plan, regime, cuts, run), leaf_input_bytes(plan, run)),
+      safe_softmax_bytes(model, plan, regime, run));
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -296,9 +303,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.records_graphs()) run.pool = Stream::graphs;
   if (plan.records_graphs() && in.leaf) run.held_over = run.segments.front().forward.output_bytes;
-  run.held_throughout = checked_add(
-      checked_add(causal_mask_bytes(model, plan, regime, cuts, run), leaf_input_bytes(plan, run)),
-      safe_softmax_bytes(model, plan, regime, run));
+  run.held_throughout = held_throughout(model, plan, regime, cuts, run);
   run.brought = brought_bytes(model, sizes_of(plan, model));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);

@@ -30,11 +30,19 @@ struct Hooks {
   bool reducing = false;      ///< this micro-batch's gradients go to DDP's buckets
   std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
   std::vector<Kernel> given;  ///< what takes the reduced ones out of the buckets
-  std::size_t head = 0;       ///< the segment
-  std::vector<Event> trials;  ///< of its compilation, when it is met for the first time
+  std::vector<Event> trials;  ///< of the compiler, when the head is met for the first time
+  std::size_t segments = 0;
 
   void enter(ProgramBuilder& b, std::size_t segment) {
-    if (segment == head) b.in_first_step(std::exchange(trials, {}));
+    if (segment + 1 == segments) b.in_first_step(std::exchange(trials, {}));
+  }
+  /// Before the first step, or with a head that is a graph of its own.
+  void compile(ProgramBuilder& b, const ModelRun& run) {
+    segments = run.segments.size();
+    if (run.ends_apart)
+      trials = run.trials;
+    else
+      b.in_first_step(run.trials);
   }
   /// Of `bytes`, of which `moved` times as many are read and written.
   Kernel sweep_over(std::int64_t bytes, double moved, Issue issue) const {
@@ -208,11 +216,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool at_once = !ddp && gradients_at_once(model, plan);
   Hooks hooks{views, at_once, precision.gradients, {model, run, forward}};
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
-  hooks.head = forward.size() - 1;
-  if (run.ends_apart)
-    hooks.trials = run.trials;
-  else
-    b.in_first_step(run.trials);
+  hooks.compile(b, run);
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     if (!rebuild.made.empty()) b.once(2, rebuild.held, Chance::soonest);

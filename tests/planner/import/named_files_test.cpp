@@ -16,7 +16,9 @@ class NamedFiles : public testing::Test {
  protected:
   void SetUp() override {
     before_ = fs::current_path();
-    folder_ = fs::path(testing::TempDir()) / "shardplan-named-files";
+    // Tests run side by side.
+    const char* test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) / "shardplan-named-files" / test;
     fs::create_directories(folder_ / "configs");
     fs::create_directories(folder_ / "jobs" / "deep");
   }
