@@ -80,7 +80,8 @@ std::string largest_text(std::string_view of, const LargestResult& r, const Job&
                     format_bytes(r.at->verdict.headroom_bytes), format_bytes(r.at->device.upper));
   text += probably_text(of, r);
   const bool said = r.at_probably && r.beyond &&
-                    r.beyond->verdict.headroom_bytes == r.at_probably->verdict.headroom_bytes;
+                    r.beyond->verdict.headroom_bytes == r.at_probably->verdict.headroom_bytes &&
+                    r.beyond->device.upper == r.at_probably->device.upper;
   if (r.beyond && !said) text += beyond_text(of, *r.beyond);
   if (r.at_limit) text += "  the search stopped there; nothing ran out\n";
   return text;
