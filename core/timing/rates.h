@@ -83,7 +83,8 @@ struct KernelRates {
   LibraryProductRates library;
   AttentionRates attention, attention_backward;  ///< cuDNN's kernel
   /// Of engines: ours, which starts cuDNN's kernels itself, and those that serve: vLLM's prompts
-  /// attend by FlashAttention-3 on Hopper (vllm/v1/attention/backends/flash_attn.py).
+  /// attend by FlashAttention-3 on Hopper (vllm/v1/attention/backends/flash_attn.py). Forward
+  /// passes in fp32 have them too: no shape of theirs was timed out of the cache.
   AttentionRates engine_forward;
   AttentionRates engine_backward;                                     ///< of ours alone
   AttentionRates flash{.peak = 0.35, .half_width = 3, .filled = 32};  ///< FlashAttention-2

@@ -108,15 +108,15 @@ void write_head(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModules& mod
 
 /// One for layers with a window, one for those that see all tokens.
 Gemma3nContext context_of(ModelBuilder& m, const Gemma3n& t, bool sees, std::int32_t each) {
+  const std::int64_t window = sees ? 0 : t.window;
   Gemma3nContext context;
   context.kind = m.options().attention;
   context.shape = {.heads = t.heads,
                    .kv_heads = t.kv_heads,
                    .head_dim = t.head_dim,
                    .dropout = t.dropout,
-                   .window = sees ? 0 : t.window,
-                   .mask = sees ? share_causal_mask(m, context.kind)
-                                : share_window_mask(m, context.kind, t.window)};
+                   .window = window,
+                   .mask = share_window_mask(m, context.kind, window)};
   context.tables = share_rotary(m, t.head_dim);
   context.each = each;
   return context;

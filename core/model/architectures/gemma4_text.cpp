@@ -258,13 +258,13 @@ Gemma4Context gemma4_context(ModelBuilder& m, const Gemma4& t, bool sees) {
   context.kind = m.options().attention;
   const bool of_images = (sees ? t.masks_all : t.masked) && context.kind == AttentionKind::sdpa;
   const std::int64_t dim = sees ? t.wide_head_dim : t.head_dim;
+  const std::int64_t window = sees ? 0 : t.window;
   context.shape = {.heads = t.heads,
                    .kv_heads = sees ? t.wide_kv_heads : t.kv_heads,
                    .head_dim = dim,
                    .dropout = t.dropout,
-                   .window = sees ? 0 : t.window,
-                   .mask = sees || of_images ? share_causal_mask(m, context.kind)
-                                             : share_window_mask(m, context.kind, t.window)};
+                   .window = window,
+                   .mask = share_window_mask(m, context.kind, of_images ? 0 : window)};
   context.tables = share_rotary(m, dim);
   if (of_images) {
     context.boolean = m.share("image_mask", {1, Scale::scores, 2});

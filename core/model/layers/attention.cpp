@@ -140,7 +140,10 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
-  s.names_scores ? g.name(masked) : g.hold(masked, narrow);  // else of one name
+  if (s.names_scores)
+    g.name(masked);
+  else
+    g.hold(masked, narrow);  // of one name
   const ValueId probabilities = dropout(g, narrow, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
@@ -174,7 +177,7 @@ std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale)
 }
 
 std::int32_t share_window_mask(ModelBuilder& m, AttentionKind kind, std::int64_t window) {
-  if (kind != AttentionKind::sdpa) return share_causal_mask(m, kind);
+  if (kind != AttentionKind::sdpa || window == 0) return share_causal_mask(m, kind);
   const bool takes_window = m.options().kernels == KernelSet::megatron || m.options().flash_attn;
   return takes_window ? kNone : m.share_window_mask(window);
 }

@@ -37,10 +37,10 @@ struct AttentionShape {
 /// The additive causal mask that eager attention is given; sdpa runs without one (kNone).
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale = Scale::scores);
 
-/// The same for layers that see `window` tokens: fused attention is given a boolean one, which the
-/// model's forward makes for all of them (transformers 5.17, masking_utils.py, sdpa_mask), and each
-/// call makes an additive one of it. The kernels of Transformer Engine and of flash-attn take the
-/// window itself.
+/// The same for layers that see `window` tokens, or with 0 all: of a window fused attention is
+/// given a boolean one, which the model's forward makes for all of them (transformers 5.17,
+/// masking_utils.py, sdpa_mask), and each call makes an additive one of it. The kernels of
+/// Transformer Engine and of flash-attn take the window itself.
 std::int32_t share_window_mask(ModelBuilder& m, AttentionKind kind, std::int64_t window);
 
 /// The names that a module's forward has for what it attends with, until it has made `out`. Those
